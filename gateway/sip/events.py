@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the SIP room tells the call room. Delivered on the asyncio loop, in order per leg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An INVITE passed the access list and waits for an answer; 100 Trying is out."""
+
+    leg: str
+    source_ip: str
+    trunk: str
+    dialled: str
+    """User part of the request URI: the number that was dialled."""
+    caller: str
+    """User part of From."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The X- headers of the INVITE, names in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ringing:
+    """The far end of an outgoing leg rings (180/183)."""
+
+    leg: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The leg is confirmed (ACK seen or sent)."""
+
+    leg: str
+
+
+@dataclass(frozen=True, slots=True)
+class MediaActive:
+    """Sound flows: frames of ``rate_hz`` go to the leg's sink, and its source is asked every 20 ms."""
+
+    leg: str
+    codec: str
+    rate_hz: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The leg is gone. ``code``/``phrase`` are SIP's last word (200 for a BYE of an answered call)."""
+
+    leg: str
+    code: int
+    phrase: str
+    by_remote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A DTMF digit was pressed (personal data: never logged by default)."""
+
+    leg: str
+    digit: str
+
+
+SipEvent = Incoming | Ringing | Answered | MediaActive | Ended | Digit
