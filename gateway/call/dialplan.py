@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is called, in which languages, when a number is dialled.
+
+A dial plan is a list of routes; the longest match wins, an exact number before a prefix. A trusted trunk may name
+the language pair itself with ``X-Translate: en-pt``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LANGUAGE = re.compile(r"^[a-z]{2,3}$")
+_URI = re.compile(r"^sips?:[^\s@<>\"]+(@[^\s@<>\"]+)?$")
+_DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
+_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name"}
+MODES = ("consecutive",)
+
+
+class DialPlanError(ValueError):
+    """A dial plan file that cannot be used; the text names the file, the route and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One line of the plan. ``rest`` in the destination stands for what was dialled behind the prefix."""
+
+    name: str
+    source: str
+    """Language of the caller, ISO 639-1."""
+    target: str
+    """Language of the called party."""
+    destination: str
+    mode: str = "consecutive"
+    number: str | None = None
+    prefix: str | None = None
+    voices: Mapping[str, str] | None = None
+    """Voice by language, over the settings' choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a dialled number leads to."""
+
+    route: Route
+    destination: str
+
+
+class DialPlan:
+    """An immutable set of routes."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self.routes = routes
+        self._exact = {route.number: route for route in routes if route.number is not None}
+        self._prefixes = sorted(
+            (route for route in routes if route.prefix is not None), key=lambda r: len(r.prefix or ""), reverse=True
+        )
+
+    def match(self, dialled: str, headers: Mapping[str, str] | None = None, *, trusted: bool = False) -> Match | None:
+        """The route for a dialled number, or None. LookupError: the X-Translate header is not a language pair."""
+        if not _DIALLED.match(dialled):
+            return None
+        route = self._exact.get(dialled)
+        rest = ""
+        if route is None:
+            route = next((r for r in self._prefixes if dialled.startswith(r.prefix or "")), None)
+            if route is None:
+                return None
+            rest = dialled[len(route.prefix or "") :]
+            if "{rest}" in route.destination and not rest:
+                return None
+        wish = (headers or {}).get("x-translate", "").strip().lower()
+        if wish and trusted:
+            source, _, target = wish.partition("-")
+            if not (LANGUAGE.match(source) and LANGUAGE.match(target)) or source == target:
+                raise LookupError(f"X-Translate: {wish[:20]!r} is not a language pair such as en-pt")
+            route = replace(route, source=source, target=target)
+        return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
+
+
+def load_dialplan(path: Path) -> DialPlan:
+    """Read a dial plan from YAML. DialPlanError names every fault of the file at once."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DialPlanError(f"{path}: no such dial plan; set dialplan.file, or copy dialplans/default.yaml") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DialPlanError(f"{path}: cannot be read as YAML: {error}") from None
+    if not isinstance(document, dict) or not isinstance(document.get("routes"), list):
+        raise DialPlanError(f"{path}: must be a mapping with a list 'routes'")
+    faults: list[str] = []
+    unknown = set(document) - {"routes"}
+    faults += [f"unknown key {key!r}{_did_you_mean(str(key), {'routes'})}" for key in unknown]
+    routes = [route for n, entry in enumerate(document["routes"], 1) if (route := _route(n, entry, faults))]
+    seen: set[tuple[str, str]] = set()
+    for route in routes:
+        key = ("number", route.number) if route.number is not None else ("prefix", route.prefix or "")
+        if key in seen:
+            faults.append(f"{key[0]} {key[1]!r} appears twice")
+        seen.add(key)
+    if faults:
+        raise DialPlanError("\n".join(f"{path}: {fault}" for fault in faults))
+    return DialPlan(tuple(routes))
+
+
+def _route(n: int, entry: Any, faults: list[str]) -> Route | None:
+    where = f"route {n}"
+    if not isinstance(entry, dict):
+        faults.append(f"{where}: must be a mapping")
+        return None
+    before = len(faults)
+    faults += [f"{where}: unknown key {key!r}{_did_you_mean(str(key), _KEYS)}" for key in set(entry) - _KEYS]
+    if ("number" in entry) == ("prefix" in entry):
+        faults.append(f"{where}: needs either 'number' or 'prefix'")
+    for key in ("number", "prefix"):
+        if key in entry and not (isinstance(entry[key], str) and _DIALLED.match(entry[key])):
+            faults.append(f'{where}: {key} must be a quoted string of digits or letters, such as "7001"')
+    for key in ("from", "to"):
+        if not (isinstance(entry.get(key), str) and LANGUAGE.match(entry[key])):
+            faults.append(f"{where}: {key} must be a language code such as en (quote it if YAML reads it as a bool)")
+    if entry.get("from") is not None and entry.get("from") == entry.get("to"):
+        faults.append(f"{where}: from and to are the same language")
+    destination = entry.get("destination")
+    sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
+    if not isinstance(destination, str) or not _URI.match(sample):
+        faults.append(f"{where}: destination must be a SIP URI such as sip:{{rest}}@192.0.2.10:5060")
+    mode = entry.get("mode", "consecutive")
+    if mode not in MODES:
+        faults.append(f"{where}: mode {mode!r} is not one of {', '.join(MODES)}")
+    voices = entry.get("voices")
+    if voices is not None and not (
+        isinstance(voices, dict) and all(isinstance(k, str) and isinstance(v, str) for k, v in voices.items())
+    ):
+        faults.append(f"{where}: voices must map a language to a voice")
+    if len(faults) > before:
+        return None
+    return Route(
+        name=str(entry.get("name", entry.get("number", entry.get("prefix")))),
+        source=entry["from"],
+        target=entry["to"],
+        destination=destination if isinstance(destination, str) else "",
+        mode=mode,
+        number=entry.get("number"),
+        prefix=entry.get("prefix"),
+        voices=voices,
+    )
+
+
+def _did_you_mean(key: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
