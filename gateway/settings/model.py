@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every setting of the gateway, with its default and its limits.
+
+This is the rim: pydantic checks what people write, the rooms get plain values. The prose for each key (unit,
+reason for the default) is in ``config/gateway.yaml``; a test keeps the two equal. Languages are data here: the
+keys of ``speech.voices`` and the names of the models say which ones a gateway speaks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
+
+
+def _not_bool(value: object) -> object:
+    """YAML's ``true`` is no number, though Python would take it for 1."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise ValueError("must be an IP address of this machine, or 0.0.0.0 for all of them") from None
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value))
+    except ValueError as fault:
+        raise ValueError(f"must be an IP address or a network such as 192.0.2.0/24 ({fault})") from None
+
+
+def _redis_url(value: str) -> str:
+    if not re.match(r"(redis|rediss)://[^/]+|unix://.+", value):
+        raise ValueError("must be redis://host:port/db, rediss://host:port/db or unix:///path/to/socket")
+    return value
+
+
+Int = Annotated[int, BeforeValidator(_not_bool)]
+Seconds = Annotated[float, BeforeValidator(_not_bool)]
+Port = Annotated[Int, Field(ge=1, le=65535)]
+Address = Annotated[str, AfterValidator(_address)]
+Network = Annotated[str, AfterValidator(_network)]
+RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+"""An ISO 639 code, with region or script where that matters (``pt``, ``pt-BR``, ``yue``)."""
+EngineModel = Annotated[str, Field(pattern=r"^[a-z0-9_]+:[^:\s]+$")]
+"""``engine:model``, the model by its name in the manifest."""
+EngineVoice = Annotated[str, Field(pattern=r"^[a-z0-9_]+:[^:\s]+(:[^:\s]+)?$")]
+"""``engine:model`` or ``engine:model:voice``."""
+
+
+def _rule(key: str, message: str) -> PydanticCustomError:
+    """A fault between keys of one section; ``key`` is the one to point at."""
+    return PydanticCustomError("rule", "{message}", {"key": key, "message": message})
+
+
+class Section(BaseModel):
+    """A group of settings: no key beyond the known ones, no change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Trunk(Section):
+    """A peer that may send calls by its IP address (SPEC A4)."""
+
+    name: Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")]
+    networks: Annotated[tuple[Network, ...], Field(min_length=1)]
+    trusted: bool = False
+
+
+class Sip(Section):
+    """The SIP user agent: where it listens, what it offers, whom it believes."""
+
+    bind: Address = "127.0.0.1"
+    port: Port = 5060
+    public_address: str | None = None
+    transports: Annotated[tuple[Literal["udp", "tcp", "tls"], ...], Field(min_length=1)] = ("udp", "tcp")
+    rtp_port_min: Annotated[Int, Field(ge=1024, le=65534)] = 16384
+    rtp_port_max: Annotated[Int, Field(ge=1025, le=65535)] = 16583
+    codecs: Annotated[tuple[Literal["PCMU", "PCMA", "G722"], ...], Field(min_length=1)] = ("PCMU", "PCMA")
+    from_user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] = "interpreter"
+    max_legs: Annotated[Int, Field(ge=1, le=4096)] | None = None
+    allow_loopback: bool = True
+    trunks: tuple[Trunk, ...] = ()
+    log_level: Annotated[Int, Field(ge=0, le=6)] = 3
+
+    @model_validator(mode="after")
+    def _ports_suffice(self) -> Self:
+        pairs = (self.rtp_port_max - self.rtp_port_min + 1) // 2
+        if self.rtp_port_min % 2:
+            raise _rule("rtp_port_min", "must be even: RTP takes the even port, RTCP the next (RFC 3550 §11)")
+        if pairs < (self.max_legs or 1):
+            raise _rule("rtp_port_max", f"leaves {pairs} port pairs, fewer than the legs; each leg takes two ports")
+        names = [trunk.name for trunk in self.trunks]
+        if len(set(names)) < len(names):
+            raise _rule("trunks", "every trunk needs a name of its own")
+        return self
+
+
+class Dialplan(Section):
+    """Which number leads to which languages and which destination."""
+
+    file: Path = Path("dialplans/default.yaml")
+    ring_timeout_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
+
+
+class Call(Section):
+    """What holds for every call unless the dial plan or the API says otherwise."""
+
+    mode: Literal["consecutive", "simultaneous"] = "consecutive"
+    disclosure: bool = True
+    longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
+    silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
+
+
+class Endpoint(Section):
+    """When speech begins and ends (SPEC S4)."""
+
+    frame_ms: Literal[10, 20, 30] = 20
+    vad_aggressiveness: Annotated[Int, Field(ge=0, le=3)] = 2
+    start_frames: Annotated[Int, Field(ge=1, le=50)] = 3
+    start_window: Annotated[Int, Field(ge=1, le=50)] = 5
+    pre_roll_ms: Annotated[Int, Field(ge=0, le=2000)] = 300
+    prepare_ms: Annotated[Int, Field(ge=20, le=5000)] = 160
+    end_ms: Annotated[Int, Field(ge=60, le=5000)] = 400
+    keep_tail_ms: Annotated[Int, Field(ge=0, le=5000)] = 400
+    longest_utterance_ms: Annotated[Int, Field(ge=2000, le=28_000)] = 20_000
+    long_silence_ms: Annotated[Int, Field(ge=1000, le=600_000)] = 10_000
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.start_frames > self.start_window:
+            raise _rule("start_frames", f"must not exceed start_window ({self.start_window})")
+        if self.prepare_ms >= self.end_ms:
+            raise _rule("prepare_ms", f"must be shorter than end_ms ({self.end_ms})")
+        if self.long_silence_ms <= self.end_ms:
+            raise _rule("long_silence_ms", f"must be longer than end_ms ({self.end_ms})")
+        return self
+
+
+class Speech(Section):
+    """Which engines and models listen, translate and speak, and how much of the machine they take."""
+
+    workers: Annotated[Int, Field(ge=1, le=256)] = 1
+    threads_per_worker: Annotated[Int, Field(ge=0, le=256)] = 2
+    recognizer: EngineModel = "whisper:whisper-base"
+    translators: tuple[EngineModel, ...] = ("firefox:firefox-en-pt", "firefox:firefox-pt-en")
+    voices: dict[Language, EngineVoice] = {
+        "en": "piper:piper-en_US-joe-medium",
+        "pt": "kokoro:kokoro-82m-int8:jf_nezumi",
+    }
+    queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
+    queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
+    queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16
+    queue_previews: Annotated[Int, Field(ge=1, le=65_536)] = 16
+    task_deadline_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
+
+
+class Models(Section):
+    """Where the model files lie."""
+
+    dir: Path | None = None
+
+
+class Redis(Section):
+    """The state store; without a URL the gateway runs a server of its own."""
+
+    url: RedisUrl | None = None
+    password: SecretStr | None = None
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] = "gw"
+    ttl_s: Annotated[Int, Field(ge=60, le=2_592_000)] = 86_400
+    timeout_s: Annotated[Seconds, Field(ge=0.05, le=10)] = 0.5
+
+
+class Recording(Section):
+    """Sound on disk (SPEC A13)."""
+
+    enabled: bool = False
+    dir: Path | None = None
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.enabled and self.dir is None:
+            raise _rule("enabled", "needs recording.dir: say where the recordings go")
+        return self
+
+
+class Terms(Section):
+    """The term list every call starts with (SPEC B8)."""
+
+    file: Path | None = None
+
+
+class Log(Section):
+    """What is logged and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+    pii: bool = False
+
+
+class Settings(Section):
+    """All of it."""
+
+    sip: Sip = Sip()
+    dialplan: Dialplan = Dialplan()
+    call: Call = Call()
+    endpoint: Endpoint = Endpoint()
+    speech: Speech = Speech()
+    models: Models = Models()
+    redis: Redis = Redis()
+    recording: Recording = Recording()
+    terms: Terms = Terms()
+    log: Log = Log()
