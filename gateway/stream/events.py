@@ -71,7 +71,15 @@ class SpeechEnded:
     confirmed_at: int
 
 
-EndpointEvent = SpeechStarted | SpeechPaused | SpeechResumed | SpeechEnded
+@dataclass(frozen=True, slots=True)
+class LongSilence:
+    """Nothing was said for the long-silence time: whatever is still held of the last utterance is let go."""
+
+    since_sample: int
+    at_sample: int
+
+
+EndpointEvent = SpeechStarted | SpeechPaused | SpeechResumed | SpeechEnded | LongSilence
 
 # --- what the owner of a leg's segments says ----------------------------------------------------------------------
 
