@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a leg hears: clips are queued, and the SIP side pulls exactly one frame every 20 ms, for ever.
+
+Nothing here keeps time. PJSIP's clock asks, and the answer is always one whole frame: speech when there is some,
+else silence (A8, B09). A stalled event loop therefore cannot disturb the packets (J01).
+
+Joins (S1.13). Each clip rises over its first 10 ms and falls over its last 10 ms with complementary raised cosines.
+The falling tail is an *overlay* that is added to whatever follows: if the next clip is there and no pause is wanted,
+it starts under the tail (a cross-fade); if not, the tail runs into silence. A flush makes its fade the same way.
+So no join can click, and a clip that ends in mid-frame leaves no hole before the next.
+
+A prompt goes before translations, at the border of a clip and never in the middle of a word.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.audio.pcm import Int16, rising
+
+JOIN_MS = 10  # long enough to hide a step in level, short enough to keep a plosive's attack
+FLUSH_FADE_MS = 30
+MAX_PENDING_S = 120.0  # two minutes of speech nobody has heard yet: the talk is elsewhere by then
+EVENTS_KEPT = 4096  # three events a clip: over a thousand clips between two looks
+
+
+class ClipKind(StrEnum):
+    """What a clip is for, in order of priority."""
+
+    PROMPT = "prompt"
+    CUE = "cue"
+    TRANSLATION = "translation"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """1-D int16 sound at the play-out's rate. ``gap_ms`` of silence follow it before the next clip may start;
+    ``more_follows`` says that the burst goes on, so that silence after it counts as an under-run."""
+
+    clip_id: str
+    kind: ClipKind
+    pcm: Int16
+    gap_ms: int = 0
+    more_follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlayEvent:
+    """What became of a clip: at which egress sample, when (monotonic), and how many of its samples were heard."""
+
+    clip_id: str
+    what: Literal["started", "ended", "dropped"]
+    at_sample: int
+    at_ns: int
+    heard_samples: int
+
+
+class PlayOut:
+    """Implements FrameSource. ``next_frame`` belongs to the clock thread, all else to the event loop's thread.
+
+    The lock is held for a frame's worth of arithmetic, or for one deque operation. Algorithmic delay: none, a clip
+    queued before a pull is heard in that frame. ``tap(frame, first_sample)`` sees each frame, for the recorder.
+    """
+
+    def __init__(
+        self,
+        rate_hz: int,
+        frame_samples: int,
+        *,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+        tap: Callable[[bytes, int], None] | None = None,
+        max_pending_s: float = MAX_PENDING_S,
+    ) -> None:
+        if rate_hz <= 0 or frame_samples < 1:
+            raise ValueError("play-out needs a rate and a frame of at least one sample")
+        self.rate_hz = rate_hz
+        self.frame_samples = frame_samples
+        self._now_ns = now_ns
+        self._tap = tap
+        self._max_pending_samples = round(max_pending_s * rate_hz)
+        self._join = rate_hz * JOIN_MS // 1000
+        self._silence = bytes(2 * frame_samples)
+        self._lock = threading.Lock()
+        self._queues: dict[ClipKind, deque[Clip]] = {kind: deque() for kind in ClipKind}
+        self._queued_samples = 0
+        self._current: Clip | None = None
+        self._position = 0
+        self._ramp = rising(0)  # of the current clip's first samples; its mirror for the last ones
+        self._overlay: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._ending: list[tuple[Clip, int]] = []  # clips whose tail still sounds, and the sample where it ends
+        self._gap_left = 0
+        self._burst_open = False
+        self._egress = 0  # index of the next egress sample
+        self._frame_ns = 0
+        self._frame_first = 0
+        self._events: deque[PlayEvent] = deque(maxlen=EVENTS_KEPT)
+        self._counts = dict.fromkeys(
+            ("frames", "silent_frames", "underruns", "clips_played", "clips_dropped", "clips_refused", "events_lost"), 0
+        )
+        self._counts |= {"errors": 0, "tap_errors": 0}
+
+    # --- the event loop's side ------------------------------------------------------------------------------------
+
+    def enqueue(self, clip: Clip) -> bool:
+        """Queues a clip; False, counted and told as 'dropped', when too much waits. ValueError for a wrong array."""
+        if clip.pcm.dtype != np.int16 or clip.pcm.ndim != 1:
+            raise ValueError(f"expected 1-D int16 samples, got {clip.pcm.dtype} of shape {clip.pcm.shape}")
+        if clip.gap_ms < 0:
+            raise ValueError("a pause cannot be negative")
+        with self._lock:
+            if self._queued_samples + clip.pcm.size > self._max_pending_samples:
+                self._counts["clips_refused"] += 1
+                self._tell(clip, "dropped", self._egress, 0)
+                return False
+            self._queues[clip.kind].append(clip)
+            self._queued_samples += clip.pcm.size
+            return True
+
+    def flush(self, kind: ClipKind | None = None, fade_ms: int = FLUSH_FADE_MS) -> list[str]:
+        """Drops what is queued and fades what sounds, of one kind or of all; the ids of the clips dropped, in order."""
+        dropped: list[str] = []
+        with self._lock:
+            current = self._current
+            if current is not None and kind in (None, current.kind):
+                fade = max(1, self.rate_hz * fade_ms // 1000)
+                tail = self._shaped(current, self._position, min(current.pcm.size, self._position + fade))
+                self._add_overlay(tail * rising(tail.size)[::-1])
+                self._tell(current, "dropped", self._egress + tail.size, self._position + tail.size)
+                self._current = None
+                dropped.append(current.clip_id)
+            for queued_kind, queue in self._queues.items():
+                if kind in (None, queued_kind):
+                    for clip in queue:
+                        self._queued_samples -= clip.pcm.size
+                        self._tell(clip, "dropped", self._egress, 0)
+                        dropped.append(clip.clip_id)
+                    queue.clear()
+            if dropped:
+                self._gap_left = 0
+                self._burst_open = False
+            self._counts["clips_dropped"] += len(dropped)
+        return dropped
+
+    def pending_s(self) -> float:
+        """Seconds of sound that are queued or being played."""
+        with self._lock:
+            playing = 0 if self._current is None else self._current.pcm.size - self._position
+            return (self._queued_samples + playing) / self.rate_hz
+
+    def is_idle(self) -> bool:
+        """True when nothing is queued or sounding, pauses and fades included."""
+        with self._lock:
+            return self._current is None and not self._queued_samples and not self._overlay.size and not self._waiting()
+
+    def events(self) -> list[PlayEvent]:
+        """What happened since the last look, oldest first."""
+        with self._lock:
+            events = list(self._events)
+            self._events.clear()
+            return events
+
+    def statistics(self) -> dict[str, int | float]:
+        """Counters, and what waits."""
+        pending = self.pending_s()
+        return {**self._counts, "pending_s": pending, "egress_samples": self._egress}
+
+    # --- the clock thread's side ----------------------------------------------------------------------------------
+
+    def next_frame(self) -> bytes:
+        """Exactly one frame of s16le PCM; never blocks for longer than the lock, never raises."""
+        with self._lock:
+            first = self._egress
+            try:
+                frame = self._render()
+            except Exception:  # a fault must cost one frame, not the call
+                self._counts["errors"] += 1
+                frame = self._silence
+                self._current, self._overlay = None, self._overlay[:0]
+            self._egress = first + self.frame_samples
+            self._counts["frames"] += 1
+            if frame is self._silence:
+                self._counts["silent_frames"] += 1
+        if self._tap is not None:
+            try:
+                self._tap(frame, first)
+            except Exception:
+                self._counts["tap_errors"] += 1
+        return frame
+
+    def _render(self) -> bytes:
+        self._frame_ns, self._frame_first = self._now_ns(), self._egress
+        frame_end = self._egress + self.frame_samples
+        if self._current is None and not self._overlay.size and not self._waiting():
+            self._gap_left = max(0, self._gap_left - self.frame_samples)
+            self._note_underrun()
+            return self._silence
+        out = np.zeros(self.frame_samples, np.float32)
+        while self._egress < frame_end:
+            count = frame_end - self._egress
+            at = self.frame_samples - count
+            if self._current is None and self._gap_left == 0:
+                self._start_next()
+            if self._current is not None:
+                body_end = self._current.pcm.size - self._ramp.size
+                count = min(count, body_end - self._position)
+                out[at : at + count] += self._shaped(self._current, self._position, self._position + count)
+                self._position += count
+            elif self._gap_left:
+                count = min(count, self._gap_left)
+                self._gap_left -= count
+            elif not self._overlay.size:
+                self._note_underrun()
+            overlaid = min(count, self._overlay.size)
+            out[at : at + overlaid] += self._overlay[:overlaid]
+            self._overlay = self._overlay[overlaid:]
+            self._egress += count
+            if self._current is not None and self._position == self._current.pcm.size - self._ramp.size:
+                self._end_body(self._current)
+        self._tell_ended(frame_end)
+        return np.clip(np.rint(out), -32768, 32767).astype("<i2").tobytes()
+
+    def _waiting(self) -> bool:
+        return any(self._queues.values())
+
+    def _start_next(self) -> None:
+        for queue in self._queues.values():  # in order of priority
+            if queue:
+                clip = queue.popleft()
+                self._queued_samples -= clip.pcm.size
+                self._current, self._position = clip, 0
+                self._ramp = rising(min(self._join, clip.pcm.size // 2))
+                self._burst_open = False
+                self._tell(clip, "started", self._egress, 0)
+                return
+
+    def _shaped(self, clip: Clip, first: int, end: int) -> NDArray[np.float32]:
+        """The current clip's samples with its rise and its fall."""
+        samples = clip.pcm[first:end].astype(np.float32)
+        ramp = self._ramp
+        if first < ramp.size:
+            rise = ramp[first:end]
+            samples[: rise.size] *= rise
+        fall_from = clip.pcm.size - ramp.size
+        if end > fall_from:
+            start = max(0, fall_from - first)
+            samples[start:] *= ramp[::-1][max(0, first - fall_from) : end - fall_from]
+        return samples
+
+    def _end_body(self, clip: Clip) -> None:
+        """The clip has come to its fall: hand that to the overlay, so that the next clip can start under it."""
+        tail = self._shaped(clip, self._position, clip.pcm.size)
+        self._add_overlay(tail)
+        self._ending.append((clip, self._egress + tail.size))
+        gap = self.rate_hz * clip.gap_ms // 1000
+        self._gap_left = tail.size + gap if gap else 0  # the pause starts behind the tail
+        self._burst_open = clip.more_follows
+        self._current = None
+        self._counts["clips_played"] += 1
+
+    def _add_overlay(self, tail: NDArray[np.float32]) -> None:
+        if tail.size > self._overlay.size:
+            tail = tail.copy()
+            tail[: self._overlay.size] += self._overlay
+            self._overlay = tail
+        else:
+            self._overlay = self._overlay.copy()
+            self._overlay[: tail.size] += tail
+
+    def _tell_ended(self, before: int) -> None:
+        while self._ending and self._ending[0][1] <= before:
+            clip, ended_at = self._ending.pop(0)
+            self._tell(clip, "ended", ended_at, clip.pcm.size)
+
+    def _note_underrun(self) -> None:
+        """Silence has begun although the burst was to go on: counted once, until the next clip starts."""
+        if self._burst_open and not self._gap_left:
+            self._counts["underruns"] += 1
+            self._burst_open = False
+
+    def _tell(self, clip: Clip, what: Literal["started", "ended", "dropped"], at_sample: int, heard: int) -> None:
+        if len(self._events) == EVENTS_KEPT:
+            self._counts["events_lost"] += 1
+        ahead = at_sample - self._frame_first
+        at_ns = self._frame_ns + ahead * 1_000_000_000 // self.rate_hz
+        self._events.append(PlayEvent(clip.clip_id, what, at_sample, at_ns, heard))
