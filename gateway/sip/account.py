@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gateway's own SIP identity: one local account that takes what arrives and dials what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pjsua2 as pj
+import structlog
+
+from gateway.sip.settings import SipSettings
+
+log = structlog.get_logger(__name__)
+
+FORBIDDEN = 403
+
+
+class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
+    """Hands incoming calls over by their id, source address and text; refuses presence and messages."""
+
+    def __init__(self, on_incoming: Callable[[int, str, str], None]) -> None:
+        pj.Account.__init__(self)
+        self._on_incoming = on_incoming
+
+    def onIncomingCall(self, prm: Any) -> None:
+        try:
+            self._on_incoming(int(prm.callId), str(prm.rdata.srcAddress), str(prm.rdata.wholeMsg))
+        except BaseException as error:  # would be printed and forgotten, SystemExit would end the process
+            log.error("incoming_call_failed", error=type(error).__name__)
+
+    def onIncomingSubscribe(self, prm: Any) -> None:
+        prm.code = FORBIDDEN
+
+    def release(self) -> None:
+        """Delete the account in the library."""
+        self.shutdown()
+
+
+def account_config(settings: SipSettings, bound_port: int) -> Any:
+    """A local account: nothing registered, no NAT helpers, RTP in the configured range."""
+    config = pj.AccountConfig()
+    config.idUri = f"sip:{settings.from_user}@{settings.advertised_address}:{bound_port}"
+    config.regConfig.registerOnAdd = False
+    nat = config.natConfig
+    nat.iceEnabled = False
+    nat.turnEnabled = False
+    nat.sipStunUse = pj.PJSUA_STUN_USE_DISABLED
+    nat.mediaStunUse = pj.PJSUA_STUN_USE_DISABLED
+    nat.contactRewriteUse = nat.viaRewriteUse = nat.sdpNatRewriteUse = 0
+    config.presConfig.publishEnabled = False
+    config.mwiConfig.enabled = False
+    config.videoConfig.autoShowIncoming = False
+    config.videoConfig.autoTransmitOutgoing = False
+    rtp = config.mediaConfig.transportConfig
+    rtp.port = settings.rtp_port_min
+    rtp.portRange = settings.rtp_port_max - settings.rtp_port_min
+    rtp.boundAddress = settings.bind_address
+    if settings.public_address:
+        rtp.publicAddress = settings.public_address
+    return config

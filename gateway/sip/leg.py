@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A leg and the pjsua2 call behind it.
+
+The call object is freed inside its own DISCONNECTED callback: every reference is dropped there. Freed later, its
+destructor hangs up the new call that took the slot in the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pjsua2 as pj
+import structlog
+
+from gateway.sip.port import LegPort, LegTap
+
+log = structlog.get_logger(__name__)
+
+DECLINE = 603
+
+
+class CallEvents(Protocol):
+    """Who is told what the library says about a call. All on the owner thread."""
+
+    def call_state(self, call: SipCall) -> None:
+        """The dialog moved on."""
+
+    def call_media(self, call: SipCall) -> None:
+        """Offer and answer were settled anew."""
+
+    def call_digit(self, call: SipCall, digit: str) -> None:
+        """A digit came, by RFC 4733 or INFO."""
+
+
+@dataclass(slots=True)
+class Leg:
+    """What the owner thread knows about a leg."""
+
+    id: str
+    incoming: bool
+    tap: LegTap
+    call: SipCall | None = None
+    port: LegPort | None = None
+    media_index: int = -1
+    codec: str = ""
+    ringing_code: int = 0
+    confirmed: bool = False
+    ended_here: bool = False
+    rtp: dict[str, float] = field(default_factory=dict)
+
+    def release_media(self) -> None:
+        """Destroy the port, if there is one."""
+        port, self.port = self.port, None
+        self.tap.set_active(False)
+        if port is not None:
+            port.destroy()
+
+
+class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
+    """The library's call. ``leg`` is None for a call that is only refused."""
+
+    def __init__(self, account: Any, events: CallEvents, call_id: int = pj.PJSUA_INVALID_ID) -> None:
+        pj.Call.__init__(self, account, call_id)
+        self._events = events
+        self.leg: Leg | None = None
+
+    def _tell(self, name: str, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except BaseException as error:  # an exception would end in C, SystemExit would end the process
+            log.error("call_callback_failed", callback=name, error=type(error).__name__, reason=_reason(error))
+
+    def onCallState(self, prm: Any) -> None:
+        self._tell("call_state", lambda: self._events.call_state(self))
+
+    def onCallMediaState(self, prm: Any) -> None:
+        self._tell("call_media", lambda: self._events.call_media(self))
+
+    def onDtmfDigit(self, prm: Any) -> None:
+        self._tell("call_digit", lambda: self._events.call_digit(self, str(prm.digit)))
+
+    def onCallTransferRequest(self, prm: Any) -> None:
+        prm.statusCode = DECLINE
+
+    def onCallReplaceRequest(self, prm: Any) -> None:
+        prm.statusCode = DECLINE
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "reason", ""))
+
+
+def active_audio(info: Any) -> int | None:
+    """Index of the call's audio that flows both ways, None on hold or before an answer."""
+    for media in info.media:
+        if media.type == pj.PJMEDIA_TYPE_AUDIO and media.status == pj.PJSUA_CALL_MEDIA_ACTIVE:
+            return int(media.index)
+    return None
+
+
+def rtp_counters(call: Any, media_index: int) -> dict[str, float]:
+    """The stream's RTCP figures: packets, losses, jitter, and the depth of the jitter buffer."""
+    stat = call.getStreamStat(media_index)
+    received, sent, buffer = stat.rtcp.rxStat, stat.rtcp.txStat, stat.jbuf
+    return {
+        "rx_packets": received.pkt,
+        "rx_lost": received.loss,
+        "rx_discarded": received.discard,
+        "rx_reordered": received.reorder,
+        "rx_duplicated": received.dup,
+        "rx_jitter_ms": received.jitterUsec.mean / 1000,
+        "tx_packets": sent.pkt,
+        "tx_lost": sent.loss,
+        "round_trip_ms": stat.rtcp.rttUsec.mean / 1000,
+        "jitter_buffer_ms": buffer.avgDelayMsec,
+    }

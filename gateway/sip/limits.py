@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the SIP library at hand can do: version, compiled-in number of calls, its own old libraries.
+
+Works without starting the library, so that a check of the installation can tell. The number of calls is a constant
+of the build (PJSUA_MAX_CALLS); a larger wish is clamped silently, so it is read back after the start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pjsua2 as pj
+
+UNKNOWN_CALL_LIMIT = 4
+"""What pjsip is commonly built for; taken when the build hides the symbol."""
+
+FIXED_SINCE = (2, 17)
+"""First release with the fixes the published wheel lacks; older ones must not speak ICE, STUN, video, presence."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFacts:
+    """What was found out about the library in this installation."""
+
+    version: str
+    bulk_frame_copy: bool
+    bundled: tuple[str, ...]
+    """File names of third-party libraries that came with the binding and get no system updates."""
+    warnings: tuple[str, ...]
+
+
+def _native() -> ctypes.CDLL | None:
+    """The binding's own shared object, already loaded in this process, for symbols that pjsua2 does not wrap."""
+    pj.Endpoint  # noqa: B018 - loads the binding
+    module = next((m for name, m in sys.modules.items() if name.endswith("_pjsua2")), None)
+    path = getattr(module, "__file__", None)
+    try:
+        return ctypes.CDLL(path) if path else None
+    except OSError:
+        return None
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """``2.15.1`` and ``2.17-svn`` as numbers, for comparison."""
+    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
+
+
+def library_facts() -> LibraryFacts:
+    """Version, bundled libraries and what follows from them, without starting anything."""
+    native = _native()
+    version = _symbol_text(native, "pj_get_version") or "unknown"
+    binding = Path(str(pj.__file__)).resolve().parent
+    bundled = tuple(sorted(p.name for p in binding.parent.glob("pjsua2*.libs/*.so*")))
+    warnings = []
+    if version == "unknown" or version_tuple(version) < FIXED_SINCE:
+        warnings.append(f"pjsip {version} lacks security fixes of 2.17: keep its SIP port away from the open internet")
+    if any(".so.1.0.2" in name and "ssl" in name for name in bundled):
+        warnings.append("the binding brings OpenSSL 1.0.2 (end of life): TLS is not offered with this build")
+    return LibraryFacts(version, hasattr(pj.ByteVector, "copy_to_bytearray"), bundled, tuple(warnings))
+
+
+def call_limit() -> int:
+    """Calls the running library holds at once. Only after its start; before it the build's default shows."""
+    native = _native()
+    if native is None or not hasattr(native, "pjsua_call_get_max_count"):
+        return UNKNOWN_CALL_LIMIT
+    return int(native.pjsua_call_get_max_count())
+
+
+def quiet_before_start() -> None:
+    """Keep the library from printing to stdout before its log settings are in force."""
+    native = _native()
+    if native is not None and hasattr(native, "pj_log_set_level"):
+        native.pj_log_set_level(ctypes.c_int(0))
+
+
+def _symbol_text(native: ctypes.CDLL | None, name: str) -> str:
+    if native is None or not hasattr(native, name):
+        return ""
+    function: Any = getattr(native, name)
+    function.restype = ctypes.c_char_p
+    return (function() or b"").decode("ascii", "replace")

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The owner thread's side of the user agent: legs, and what happens to them.
+
+Everything here runs on the owner thread. The one thing other threads read are plain numbers and finished
+dictionaries, replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pjsua2 as pj
+import structlog
+
+from gateway.sip.access import AccessList, source_ip
+from gateway.sip.account import FORBIDDEN, LocalAccount, account_config
+from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, Ringing, SipEvent
+from gateway.sip.framecopy import FrameCopy, choose_copy
+from gateway.sip.leg import Leg, SipCall, active_audio, rtp_counters
+from gateway.sip.message import extension_headers, header_value, is_safe_uri, request_uri, safe_headers, uri_user
+from gateway.sip.port import LegPort, LegTap
+from gateway.sip.protocols import FrameSink, FrameSource
+from gateway.sip.settings import BRIDGE_RATE_HZ, SipSettings
+
+log = structlog.get_logger(__name__)
+
+OK = 200
+RINGING = 180
+BAD_REQUEST = 400
+UNAVAILABLE = 503
+
+
+class LegSwitch:
+    """Legs by id: takes commands from the front and callbacks from the library, and tells events."""
+
+    def __init__(self, settings: SipSettings, on_event: Callable[[SipEvent], None]) -> None:
+        self._settings = settings
+        self._on_event = on_event
+        self._access = AccessList(settings.trunks, allow_loopback=settings.allow_loopback)
+        self._legs: dict[str, Leg] = {}
+        self._account: LocalAccount | None = None
+        self._copy: Callable[[], FrameCopy] = choose_copy()
+        self.closing = False
+        self.rtp: dict[str, dict[str, float]] = {}
+        self.counts = {
+            "incoming": 0,
+            "outgoing": 0,
+            "ended": 0,
+            "refused": 0,
+            "unknown_leg": 0,
+            "unsafe_headers": 0,
+            "listener_errors": 0,
+            "late_frames": 0,
+            "callback_errors": 0,
+        }
+        self.worst_gap_ms = 0.0
+
+    @property
+    def size(self) -> int:
+        """Legs that are up or on their way."""
+        return len(self._legs)
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    def open(self, bound_port: int) -> None:
+        """Make the account; calls may come from here on."""
+        self._account = LocalAccount(self.incoming)
+        self._account.create(account_config(self._settings, bound_port))
+
+    def drain(self) -> bool:
+        """End every leg; True while one is left."""
+        if not self.closing:
+            self.closing = True
+            for leg in list(self._legs.values()):
+                self._end(leg, UNAVAILABLE, [])
+        return bool(self._legs)
+
+    def close(self) -> None:
+        """Drop what remains, so that nothing of ours outlives the library."""
+        self.closing = True
+        for leg in list(self._legs.values()):
+            self._release(leg)
+            self._say(Ended(leg.id, UNAVAILABLE, "Gateway stopped", by_remote=False))
+        account, self._account = self._account, None
+        if account is not None:
+            account.release()
+
+    # --- commands ------------------------------------------------------------------------------------------------
+
+    def dial(self, leg_id: str, uri: str, headers: Mapping[str, str] | None) -> None:
+        if leg_id in self._legs:
+            self.counts["unknown_leg"] += 1
+            log.error("leg_id_taken", leg=leg_id)
+            return
+        if not is_safe_uri(uri):
+            self._say(Ended(leg_id, BAD_REQUEST, "Not a SIP URI", by_remote=False))
+            return
+        leg = self._add(leg_id, incoming=False)
+        leg.call = SipCall(self._account, self)
+        leg.call.leg = leg
+        self.counts["outgoing"] += 1
+        try:
+            leg.call.makeCall(uri, self._operation(0, self._checked(headers)))
+        except pj.Error as error:
+            # makeCall may have told DISCONNECTED already; then the leg is gone and its end was said
+            if self._legs.get(leg_id) is leg:
+                self._release(leg)
+                self._say(Ended(leg_id, UNAVAILABLE, f"Not placed: {error.reason}", by_remote=False))
+
+    def ring(self, leg_id: str) -> None:
+        self._respond(leg_id, RINGING)
+
+    def answer(self, leg_id: str) -> None:
+        self._respond(leg_id, OK)
+
+    def attach(self, leg_id: str, sink: FrameSink, source: FrameSource) -> None:
+        leg = self._find(leg_id)
+        if leg is not None:
+            leg.tap.sink, leg.tap.source = sink, source
+
+    def hangup(self, leg_id: str, code: int, headers: Mapping[str, str] | None) -> None:
+        leg = self._find(leg_id)
+        if leg is not None:
+            self._end(leg, code, self._checked(headers))
+
+    def tick(self) -> None:
+        """Sample the counters of all legs; once a second, so that readers never touch the library."""
+        sampled = {}
+        for leg in self._legs.values():
+            if leg.call is not None and leg.media_index >= 0:
+                leg.rtp = rtp_counters(leg.call, leg.media_index)
+            sampled[leg.id] = leg.rtp | leg.tap.statistics() | {"codec_active": float(leg.tap.active)}
+        self.rtp = sampled
+
+    # --- callbacks of the library ----------------------------------------------------------------------------------
+
+    def incoming(self, call_id: int, source: str, message: str) -> None:
+        call = SipCall(self._account, self, call_id)
+        ip = source_ip(source)
+        admission = self._access.admit(ip)
+        if admission is None or self.closing:
+            self.counts["refused"] += 1
+            log.warning("call_refused", source_ip=ip, reason="closing" if self.closing else "not-in-access-list")
+            call.hangup(self._operation(UNAVAILABLE if admission else FORBIDDEN, []))
+            return
+        leg = self._add(f"in-{secrets.token_hex(6)}", incoming=True)
+        leg.call, call.leg = call, leg
+        self.counts["incoming"] += 1
+        self._say(
+            Incoming(
+                leg=leg.id,
+                source_ip=ip,
+                trunk=admission.trunk,
+                dialled=uri_user(request_uri(message)),
+                caller=uri_user(header_value(message, "from")),
+                headers=extension_headers(message) if admission.trusted else {},
+            )
+        )
+
+    def call_state(self, call: SipCall) -> None:
+        info = call.getInfo()
+        leg = call.leg
+        if info.state == pj.PJSIP_INV_STATE_DISCONNECTED:
+            call.leg = None
+            if leg is not None:
+                self._release(leg)
+                self._say(Ended(leg.id, int(info.lastStatusCode), str(info.lastReason), by_remote=not leg.ended_here))
+        elif leg is None:
+            return
+        elif info.state == pj.PJSIP_INV_STATE_EARLY and not leg.incoming:
+            if leg.ringing_code != info.lastStatusCode:
+                leg.ringing_code = int(info.lastStatusCode)
+                self._say(Ringing(leg.id, leg.ringing_code))
+        elif info.state == pj.PJSIP_INV_STATE_CONFIRMED and not leg.confirmed:
+            leg.confirmed = True
+            self._say(Answered(leg.id))
+
+    def call_media(self, call: SipCall) -> None:
+        """Wire the leg's port to what was negotiated.
+
+        A re-INVITE that changes nothing keeps the library's stream and its place in the bridge, and connecting what
+        is connected is no change: sound goes on. One that does change it takes a new place, hence connect again.
+        """
+        leg = call.leg
+        if leg is None:
+            return
+        index = active_audio(call.getInfo())
+        if index is None:
+            leg.tap.set_active(False)
+            leg.media_index = -1
+            return
+        codec = str(call.getStreamInfo(index).codecName)
+        sound = call.getAudioMedia(index)
+        if leg.port is None:
+            leg.port = LegPort(leg.tap, self._copy())
+        was_active = leg.tap.active
+        if not was_active:
+            leg.tap.set_active(True)
+        leg.port.startTransmit(sound)
+        sound.startTransmit(leg.port)
+        leg.media_index = index
+        if not was_active or codec != leg.codec:
+            leg.codec = codec
+            self._say(MediaActive(leg.id, codec, BRIDGE_RATE_HZ))
+
+    def call_digit(self, call: SipCall, digit: str) -> None:
+        if call.leg is not None:
+            self._say(Digit(call.leg.id, digit))
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _add(self, leg_id: str, *, incoming: bool) -> Leg:
+        leg = Leg(leg_id, incoming, LegTap(leg_id, time.monotonic_ns))
+        self._legs[leg_id] = leg
+        return leg
+
+    def _find(self, leg_id: str) -> Leg | None:
+        leg = self._legs.get(leg_id)
+        if leg is None:  # commands and endings cross: a leg that ended a moment ago is no fault
+            self.counts["unknown_leg"] += 1
+        return leg
+
+    def _respond(self, leg_id: str, code: int) -> None:
+        leg = self._find(leg_id)
+        if leg is None or leg.call is None or not leg.incoming or leg.confirmed:
+            return
+        try:
+            leg.call.answer(self._operation(code, []))
+        except pj.Error as error:
+            log.warning("answer_failed", leg=leg_id, code=code, reason=str(error.reason))
+            if code >= OK and self._legs.get(leg_id) is leg:
+                self._end(leg, 0, [])
+
+    def _end(self, leg: Leg, code: int, headers: list[tuple[str, str]]) -> None:
+        leg.ended_here = True
+        leg.tap.set_active(False)
+        call = leg.call
+        if call is None:
+            return
+        try:
+            call.hangup(self._operation(code if leg.incoming and not leg.confirmed else 0, headers))
+        except pj.Error as error:
+            log.warning("hangup_failed", leg=leg.id, reason=str(error.reason))
+
+    def _release(self, leg: Leg) -> None:
+        """Forget a leg: port destroyed, call dropped, counters kept in the sums."""
+        self._legs.pop(leg.id, None)
+        leg.release_media()
+        call, leg.call = leg.call, None
+        if call is not None:
+            call.leg = None
+        leg.tap.sink = leg.tap.source = None
+        self.counts["ended"] += 1
+        self.counts["late_frames"] += leg.tap.late_frames
+        self.counts["callback_errors"] += leg.tap.errors
+        self.worst_gap_ms = max(self.worst_gap_ms, leg.tap.worst_gap_ns / 1e6)
+
+    def _checked(self, headers: Mapping[str, str] | None) -> list[tuple[str, str]]:
+        good, refused = safe_headers(headers)
+        if refused:
+            self.counts["unsafe_headers"] += refused
+            log.warning("unsafe_headers_dropped", count=refused)
+        return good
+
+    def _operation(self, code: int, headers: list[tuple[str, str]]) -> Any:
+        """pjsua2's parameter of an operation on a call: one audio, no video, a status code, extra headers."""
+        operation = pj.CallOpParam(True)
+        operation.statusCode = code
+        operation.opt.audioCount = 1
+        operation.opt.videoCount = 0
+        for name, value in headers:
+            header = pj.SipHeader()
+            header.hName, header.hValue = name, value
+            operation.txOption.headers.append(header)
+        return operation
+
+    def _say(self, event: SipEvent) -> None:
+        try:
+            self._on_event(event)
+        except BaseException as error:  # a listener's fault must not undo what happened to the leg
+            self.counts["listener_errors"] += 1
+            log.error("sip_listener_failed", event_type=type(event).__name__, error=type(error).__name__)
