@@ -100,6 +100,8 @@ class Forced:
     phase: CallPhase
     on_a: LegEvent | None = None
     on_b: LegEvent | None = None
+    after_speech: bool = False
+    """The forced event waits until that leg has heard what is still to be said to it (SPEC B12: last words)."""
 
 
 def _call_table() -> dict[tuple[LegState, LegState], Forced]:
@@ -113,12 +115,12 @@ def _call_table() -> dict[tuple[LegState, LegState], Forced]:
             table[a, b] = Forced(CallPhase.CONNECTING)
         table[a, _S.UP] = Forced(CallPhase.BRIDGED if a is _S.UP else CallPhase.CONNECTING)
     for a in alive_a:
-        # The caller stays to hear why the other party is not there; the bridge hangs up after that announcement.
+        # The caller stays to hear the other party's last words, or why there is no other party.
         table[a, _S.ENDING] = Forced(CallPhase.ENDING)
-        table[a, _S.GONE] = Forced(CallPhase.ENDING)
+        table[a, _S.GONE] = Forced(CallPhase.ENDING, on_a=_E.HANGUP, after_speech=a is _S.UP)
     for a in (_S.ENDING, _S.GONE):
         for b in alive_b:
-            table[a, b] = Forced(CallPhase.ENDING, on_b=_E.HANGUP)
+            table[a, b] = Forced(CallPhase.ENDING, on_b=_E.HANGUP, after_speech=a is _S.GONE and b is _S.UP)
         for b in (_S.IDLE, _S.ENDING, _S.GONE):
             over = a is _S.GONE and b in (_S.IDLE, _S.GONE)
             table[a, b] = Forced(CallPhase.ENDED if over else CallPhase.ENDING)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Two commands matter: `make demo` and `make test`. Both set up what they need, and say what they do.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SETUP  := $(VENV)/.set-up
+
+.PHONY: help demo test check run setup models system-packages clean
+
+help:
+	@echo "make demo    set everything up, run one interpreted call end to end, write the report to out/demo/"
+	@echo "make test    set everything up, run the whole test suite"
+	@echo "make check   ruff, mypy --strict, unit tests"
+	@echo "make run     start the gateway with config/gateway.yaml"
+	@echo "make models  download and verify the model bundle"
+
+demo: setup models
+	$(BIN)/gateway demo --out out/demo
+
+test: setup models system-packages
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m "unit and not slow" -q
+
+run: setup models
+	$(BIN)/gateway serve
+
+setup: $(SETUP)
+
+$(SETUP): pyproject.toml requirements.lock scripts/setup
+	PYTHON=$(PYTHON) scripts/setup $(VENV)
+	@touch $@
+
+models: setup
+	$(BIN)/gateway models pull
+
+system-packages:
+	scripts/test-packages
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

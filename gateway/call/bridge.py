@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One interpreted call: the caller's leg, the called party's leg, and a direction of speech each way.
+
+    caller answered, told that a machine interprets → called party dialled → told too → both directions run
+    → one hangs up → the other hears the last words → the call is over, with (result, reason)
+
+What a leg may do stands in `states`; this file does what those tables say, in time. Every wait here is bounded, or
+ends with a leg.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import structlog
+
+from gateway.audio.playout import Clip, ClipKind
+from gateway.call import termination
+from gateway.call.desk import Desk
+from gateway.call.dialplan import Match
+from gateway.call.direction import Direction
+from gateway.call.party import LEG_RATE_HZ, Party
+from gateway.call.plan import DirectionPlan
+from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE
+from gateway.call.recording import CallRecorder
+from gateway.call.states import CallPhase, LegEvent, LegState, call_of
+from gateway.call.termination import Ending
+from gateway.sip.events import Answered, Ended, Incoming, MediaActive, Ringing, SipEvent
+
+log = structlog.get_logger(__name__)
+
+TICK_S = 0.1
+RINGBACK_HZ = 425  # ITU-T E.180: 1 s on, 4 s off
+RINGBACK_ON_S = 1.0
+RINGBACK_PERIOD_S = 5.0
+RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
+GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
+
+
+class Call:
+    """One call, from the accepted INVITE to the last word. Create it, give it the SIP events, await `run`."""
+
+    def __init__(self, call_id: str, offer: Incoming, match: Match, desk: Desk) -> None:
+        self.call_id = call_id
+        self.match = match
+        self.ending: Ending | None = None
+        self.phase = CallPhase.SETUP
+        self._desk = desk
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        route = match.route
+        self._recorder = CallRecorder(desk.recordings, call_id, LEG_RATE_HZ) if desk.recordings else None
+        self.a = self._party("a", offer.leg, route.source)
+        self.b = self._party("b", f"{call_id}-b", route.target)
+        voices = route.voices or {}
+        self.a_to_b = self._direction(self.a, self.b, voices.get(route.target))
+        self.b_to_a = self._direction(self.b, self.a, voices.get(route.source))
+        self._started_at = time.time()
+        self._bridged_at = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.utterances: Counter[str] = Counter()
+
+    def _party(self, side: str, leg: str, language: str) -> Party:
+        recorder = self._recorder
+        tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
+        return Party(side, leg, language, self._sound_came, tap)
+
+    def _direction(self, source: Party, target: Party, voice: str | None) -> Direction:
+        desk, route = self._desk, self.match.route
+        plan = DirectionPlan(
+            version=1,
+            source=source.language,
+            target=target.language,
+            mode=route.mode,
+            voice=voice,
+            hotwords=desk.hotwords,
+            terms=desk.terms(),
+            first_clause_chars=desk.first_clause_chars,
+        )
+        return Direction(
+            self.call_id,
+            source,
+            target,
+            plan,
+            desk=desk,
+            publish=self._publish_utterance,
+            recorder=self._recorder,
+        )
+
+    @property
+    def awaits_callee(self) -> bool:
+        """True while the called party's leg is still to be dialled."""
+        return self.ending is None and self.b.machine.state is LegState.IDLE
+
+    # --- what comes from outside --------------------------------------------------------------------------------
+
+    def legs(self) -> tuple[str, str]:
+        """The ids of both legs."""
+        return self.a.leg, self.b.leg
+
+    def on_sip(self, event: SipEvent) -> None:
+        """Take an event of one of the legs."""
+        party = self.a if event.leg == self.a.leg else self.b
+        match event:
+            case Ringing():
+                self._apply(party, LegEvent.RING)
+            case Answered():
+                self._apply(party, LegEvent.CONFIRM)
+            case MediaActive():
+                party.codec = event.codec
+            case Ended():
+                self._leg_ended(party, event)
+            case _:
+                pass
+
+    def end(self, ending: Ending) -> None:
+        """End the call now, without last words (shutdown, operator, longest call)."""
+        self._end_with(ending)
+        for party in (self.a, self.b):
+            self._hang_up(party)
+
+    def _sound_came(self) -> None:
+        # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    # --- the call's life ----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Live the call to its end. Never raises: what breaks ends the call with `server_error`."""
+        ears = asyncio.create_task(self._listen(), name=f"ears-{self.call_id}")
+        self._publish_start()
+        try:
+            async with asyncio.timeout(self._desk.limits.longest_s):
+                await self._connect()
+                await self._until(lambda: self.phase is CallPhase.ENDED)
+        except TimeoutError:
+            self.end(termination.LONGEST_CALL)
+        except asyncio.CancelledError:
+            self.end(termination.SHUTDOWN)
+            raise
+        except Exception:
+            log.exception("call_failed", call=self.call_id)
+            self.end(termination.INTERNAL_ERROR)
+        finally:
+            await self._finish(ears)
+
+    async def _connect(self) -> None:
+        a, b, desk = self.a, self.b, self._desk
+        self._apply(a, LegEvent.OFFER)
+        desk.user_agent.attach(a.leg, a.ring, a.playout)
+        desk.user_agent.answer(a.leg)
+        self._apply(a, LegEvent.ANSWER)
+        await self._until(lambda: a.machine.state is not LegState.ANSWERING)
+        if a.machine.state is not LegState.UP:
+            return
+        if desk.disclosure:
+            a.prompt(CALLER_DISCLOSURE, desk.prompts.clip(a.language, CALLER_DISCLOSURE))
+            await self._until(lambda: a.playout.is_idle() or a.machine.state is not LegState.UP)
+        if a.machine.state is not LegState.UP:
+            return
+        if desk.disclosure:
+            # queued before the leg exists: the first thing the called party hears, before any translation
+            b.prompt(CALLEE_DISCLOSURE, desk.prompts.clip(b.language, CALLEE_DISCLOSURE))
+        desk.user_agent.attach(b.leg, b.ring, b.playout)
+        desk.user_agent.dial(b.leg, self.match.destination)
+        self._apply(b, LegEvent.DIAL)
+        self._spawn(self._ring_back())
+        waiting = (LegState.DIALLING, LegState.RINGING)
+        try:
+            async with asyncio.timeout(desk.limits.ring_timeout_s):
+                await self._until(lambda: b.machine.state not in waiting)
+        except TimeoutError:
+            self._no_connection(termination.CALLEE_NO_ANSWER)
+            self._hang_up(b)
+
+    async def _ring_back(self) -> None:
+        """The caller hears that it rings, as on any telephone."""
+        samples = np.arange(int(RINGBACK_ON_S * LEG_RATE_HZ))
+        tone = (RINGBACK_LEVEL * np.sin(2 * np.pi * RINGBACK_HZ * samples / LEG_RATE_HZ)).astype(np.int16)
+        while self.phase is CallPhase.CONNECTING:
+            if self.b.machine.state is LegState.RINGING:
+                self.a.playout.enqueue(Clip("ring-back", ClipKind.CUE, tone))
+                await asyncio.sleep(RINGBACK_PERIOD_S)
+            else:
+                await asyncio.sleep(TICK_S)
+
+    async def _listen(self) -> None:
+        """Feed both directions as sound comes; look after queues and stamps ten times a second."""
+        tick_at = self._loop.time()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(tick_at + TICK_S):
+                    await self._wake.wait()
+            self._wake.clear()
+            for direction in (self.a_to_b, self.b_to_a):
+                direction.hear()
+            if self._loop.time() >= tick_at + TICK_S:
+                tick_at = self._loop.time()
+                for direction in (self.a_to_b, self.b_to_a):
+                    direction.tick()
+                if self._recorder is not None:
+                    self._recorder.tick()
+                self._changed.set()
+
+    # --- endings ------------------------------------------------------------------------------------------------
+
+    def _leg_ended(self, party: Party, event: Ended) -> None:
+        was_up = party.was_up
+        self.direction_from(party).stop()
+        if self.ending is None:
+            if party is self.b and not was_up:
+                self._no_connection(termination.callee_failure(event.code))
+            elif party is self.a and not self.b.was_up:
+                self._end_with(termination.CALLER_GAVE_UP)
+            else:
+                self._end_with(termination.CALLER_HUNG_UP if party is self.a else termination.CALLEE_HUNG_UP)
+        self._apply(party, LegEvent.END)
+
+    def _no_connection(self, ending: Ending) -> None:
+        """There will be no other party: say so to the caller, who is then hung up on by the call table."""
+        self._end_with(ending)
+        self.a.playout.flush(ClipKind.CUE)
+        self.a.prompt(ending.reason, self._desk.prompts.clip(self.a.language, ending.reason))
+
+    def _end_with(self, ending: Ending) -> None:
+        if self.ending is None:  # the first cause is the cause
+            self.ending = ending
+
+    def _hang_up(self, party: Party) -> None:
+        state = party.machine.state
+        if state in (LegState.ENDING, LegState.GONE):
+            return
+        self._apply(party, LegEvent.HANGUP)
+        if state is LegState.IDLE:
+            return
+        ending = self.ending or termination.INTERNAL_ERROR
+        code = ending.sip_code if state in (LegState.OFFERED, LegState.ANSWERING) else 0
+        self._desk.user_agent.hangup(party.leg, code, headers=ending.sip_headers())
+
+    async def _hang_up_after_speech(self, party: Party) -> None:
+        """Let the one who stays hear the last words, or the reason, to the end."""
+        direction = self.direction_to(party)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._desk.limits.last_words_s):
+                await self._until(lambda: (direction.over and party.playout.is_idle()) or not self._is_up(party))
+        self._hang_up(party)
+
+    @staticmethod
+    def _is_up(party: Party) -> bool:
+        return party.machine.state is LegState.UP
+
+    async def _finish(self, ears: asyncio.Task[None]) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GONE_WAIT_S):
+                await self._until(lambda: self.phase is CallPhase.ENDED)
+        for direction in (self.a_to_b, self.b_to_a):
+            direction.stop()
+            await direction.close()
+        for task in (ears, *self._tasks):
+            task.cancel()
+        await asyncio.gather(ears, *self._tasks, return_exceptions=True)
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
+        self._end_with(termination.INTERNAL_ERROR)
+        record = self.record()
+        self._desk.register.end_call(self.call_id, record)
+        self._desk.publish("call-ended", self.call_id, **record)
+        log.info("call_ended", call=self.call_id, result=record["result"], reason=record["reason"])
+
+    # --- small parts --------------------------------------------------------------------------------------------
+
+    def direction_from(self, party: Party) -> Direction:
+        """The direction that listens to a party."""
+        return self.a_to_b if party is self.a else self.b_to_a
+
+    def direction_to(self, party: Party) -> Direction:
+        """The direction that speaks to a party."""
+        return self.b_to_a if party is self.a else self.a_to_b
+
+    def _apply(self, party: Party, event: LegEvent) -> None:
+        party.machine.apply(event)
+        if party.machine.state is LegState.UP and not party.was_up:
+            party.was_up = True
+            self.direction_from(party).listen()
+        forced = call_of(self.a.machine.state, self.b.machine.state)
+        if forced.phase is not self.phase:
+            self._enter(forced.phase)
+        for target, wanted in ((self.a, forced.on_a), (self.b, forced.on_b)):
+            if wanted is LegEvent.HANGUP:
+                if forced.after_speech:
+                    self._spawn(self._hang_up_after_speech(target))
+                else:
+                    self._hang_up(target)
+        self._changed.set()
+
+    def _enter(self, phase: CallPhase) -> None:
+        self.phase = phase
+        if phase is CallPhase.BRIDGED:
+            self._bridged_at = time.time()
+            self.a.playout.flush(ClipKind.CUE)
+        self._desk.publish("call-phase", self.call_id, phase=phase.value)
+        if phase is not CallPhase.ENDED:
+            self._desk.register.put_call(self.call_id, self.record())
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _publish_start(self) -> None:
+        log.info("call_started", call=self.call_id, route=self.match.route.name)
+        self._desk.publish(
+            "call-started",
+            self.call_id,
+            route=self.match.route.name,
+            effective={
+                "a_to_b": self.a_to_b.plan.as_echo(),
+                "b_to_a": self.b_to_a.plan.as_echo(),
+                "endpoint": self._desk.endpoint.as_echo(),
+                "disclosure": self._desk.disclosure,
+            },
+        )
+
+    def _publish_utterance(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "utterance":
+            self.utterances["lost" if data["lost"] else "spoken"] += 1
+        self._desk.publish(kind, self.call_id, **data)
+
+    def record(self) -> dict[str, Any]:
+        """The call's detail record so far: JSON-ready, without numbers or words of anybody."""
+        now = time.time()
+        return {
+            "route": self.match.route.name,
+            "languages": [self.a.language, self.b.language],
+            "mode": self.match.route.mode,
+            "phase": self.phase.value,
+            "started_at": round(self._started_at, 3),
+            "bridged_s": round(now - self._bridged_at, 3) if self._bridged_at else 0.0,
+            "duration_s": round(now - self._started_at, 3),
+            "result": self.ending.result.value if self.ending else None,
+            "reason": self.ending.reason if self.ending else None,
+            "codecs": [self.a.codec, self.b.codec],
+            "utterances": dict(self.utterances),
+            "directions": {"a_to_b": self.a_to_b.statistics(), "b_to_a": self.b_to_a.statistics()},
+            "parties": {"a": self.a.statistics(), "b": self.b.statistics()},
+        }

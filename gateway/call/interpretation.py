@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One utterance's way from sound to spoken translation.
+
+It may start as a candidate, in the silence after the speech and before anybody knows that the speech is over: then
+it runs with low priority and stops at the gate, with the first piece of sound in hand. `confirm` opens the gate; the
+utterance then belongs to the segment and goes on with high priority. `withdraw` ends a candidate that was overtaken
+by more speech. What is behind the gate cannot be withdrawn: it is spoken, or it fails for a counted reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from gateway.call.plan import DirectionPlan
+from gateway.speech.errors import QueueFull, SpeechError
+from gateway.speech.jobs import (
+    Done,
+    Priority,
+    Recognition,
+    RecognizeTask,
+    Speech,
+    SynthesizeTask,
+    Task,
+    TranslateTask,
+    Translation,
+)
+from gateway.speech.protocols import SpeechService, Ticket
+from gateway.text.hotwords import repair_hotwords
+from gateway.text.sentences import first_clause_split, split_sentences
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of an utterance so far; stamps are monotonic ns, 0 when it was not reached."""
+
+    source_text: str = ""
+    target_text: str = ""
+    confidence: float = 0.0
+    rejected: str | None = None
+    term_hits: int = 0
+    term_repairs: int = 0
+    submitted_ns: int = 0
+    recognised_ns: int = 0
+    translated_ns: int = 0
+    first_audio_ns: int = 0
+    recognise_cpu_ns: int = 0
+    translate_cpu_ns: int = 0
+    synthesise_cpu_ns: int = 0
+
+
+class Mouth(Protocol):
+    """Where spoken pieces go."""
+
+    def say(self, name: str, speech: Speech, *, more_follows: bool) -> None:
+        """Queue one piece of the utterance ``name`` for play-out."""
+
+
+class Interpretation:
+    """Runs one utterance through recognise, translate, speak. One asyncio task; no state is shared with others."""
+
+    def __init__(
+        self,
+        name: str,
+        pcm: bytes,
+        plan: DirectionPlan,
+        *,
+        leg: str,
+        speech: SpeechService,
+        mouth: Mouth,
+        on_text: Callable[[str, Outcome], None],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.name = name
+        """The candidate's id, then the segment's."""
+        self.plan = plan
+        self.outcome = Outcome()
+        self._hearing = RecognizeTask(pcm, plan.source, plan.hotwords)
+        self._leg = leg
+        self._speech = speech
+        self._mouth = mouth
+        self._on_text = on_text
+        self._clock = clock
+        self._confirmed = asyncio.Event()
+        self._recognised = False
+        self._before: asyncio.Event | None = None
+        self.spoken = asyncio.Event()
+        """Set when the last piece is queued, or never will be: the next utterance may speak."""
+        self._ticket: Ticket | None = None
+        self._task: asyncio.Task[str | None] | None = None
+
+    # --- its owner's side ---------------------------------------------------------------------------------------
+
+    def start(self, *, confirmed: bool) -> None:
+        """Submit the recognition. QueueFull: nothing was accepted, and the interpretation must be thrown away."""
+        if confirmed:
+            self._confirmed.set()
+        self.outcome.submitted_ns = self._clock()
+        self._ticket = self._speech.submit(self._leg, self._hearing, Priority.FINAL if confirmed else Priority.PREPARE)
+        self._task = asyncio.create_task(self._run(), name=f"interpret-{self.name}")
+
+    def confirm(self, segment_id: str, before: asyncio.Event | None) -> None:
+        """The silence lasted: the candidate becomes the segment's job. ``before`` is set when it may speak."""
+        self.name = segment_id
+        self._before = before
+        self._confirmed.set()
+        if self._ticket is not None:
+            self._ticket.promote(Priority.FINAL)
+        if self._recognised:
+            self._on_text(self.name, self.outcome)
+
+    def withdraw(self) -> None:
+        """Cancel a candidate. RuntimeError for a confirmed one: an accepted job is finished or counted."""
+        if self._confirmed.is_set():
+            raise RuntimeError(f"{self.name} is confirmed and cannot be withdrawn")
+        if self._task is not None:
+            self._task.cancel()
+        self.spoken.set()
+
+    async def finished(self) -> str | None:
+        """Wait for the end; None when all was said, else the reason why not."""
+        assert self._task is not None
+        try:
+            return await self._task
+        finally:
+            self.spoken.set()
+
+    # --- the line of stages -------------------------------------------------------------------------------------
+
+    async def _run(self) -> str | None:
+        try:
+            await self._recognise()
+            if not self.outcome.source_text:
+                await self._confirmed.wait()
+                return None
+            await self._translate()
+            await self._say()
+        except QueueFull:
+            return "queue-full"
+        except SpeechError as error:
+            log.warning("interpretation_failed", leg=self._leg, error=type(error).__name__, detail=str(error))
+            return "recogniser-failed" if not self._recognised else "speech-failed"
+        return None
+
+    async def _recognise(self) -> None:
+        done = await self._ask(self._hearing, Priority.FINAL, self._ticket)
+        heard = done.result
+        assert isinstance(heard, Recognition)
+        outcome = self.outcome
+        outcome.source_text = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
+        outcome.confidence, outcome.rejected = heard.confidence, heard.rejected
+        outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns
+        self._recognised = True
+        if self._confirmed.is_set():
+            self._on_text(self.name, outcome)
+
+    async def _translate(self) -> None:
+        outcome, plan = self.outcome, self.plan
+        masked = plan.terms.mask(outcome.source_text)
+        text = plan.terms.unmask(await self._translated(masked.text), masked)
+        if text is None:  # the engine lost or doubled a slot: translate plainly, and repair by words
+            text = await self._translated(outcome.source_text)
+        checked = plan.terms.verify(outcome.source_text, text)
+        outcome.target_text = checked.text.strip()
+        outcome.term_hits, outcome.term_repairs = checked.hits, checked.repaired
+        outcome.translated_ns = self._clock()
+
+    async def _translated(self, text: str) -> str:
+        task = TranslateTask(tuple(split_sentences(text, self.plan.source)), self.plan.source, self.plan.target)
+        done = await self._ask(task, Priority.FINAL)
+        assert isinstance(done.result, Translation)
+        self.outcome.translate_cpu_ns += done.cpu_ns
+        return " ".join(done.result.texts)
+
+    async def _say(self) -> None:
+        outcome, plan = self.outcome, self.plan
+        pieces = first_clause_split(outcome.target_text, plan.target, plan.first_clause_chars)
+        for number, piece in enumerate(pieces):
+            done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice), Priority.CLAUSE)
+            speech = done.result
+            assert isinstance(speech, Speech)
+            outcome.synthesise_cpu_ns += done.cpu_ns
+            if number == 0:
+                outcome.first_audio_ns = self._clock()
+                await self._confirmed.wait()
+                if self._before is not None:
+                    await self._before.wait()
+            self._mouth.say(self.name, speech, more_follows=number + 1 < len(pieces))
+
+    async def _ask(self, task: Task, when_confirmed: Priority, ticket: Ticket | None = None) -> Done:
+        """Submit a task with the priority that fits and wait for its result; a guess that was shed waits."""
+        while True:
+            confirmed = self._confirmed.is_set()
+            try:
+                if ticket is None:
+                    ticket = self._speech.submit(self._leg, task, when_confirmed if confirmed else Priority.PREPARE)
+                self._ticket = ticket
+                done = await ticket.result()
+                assert isinstance(done, Done)
+                return done
+            except QueueFull:
+                if confirmed:
+                    raise
+                ticket = None
+                await self._confirmed.wait()
+            except asyncio.CancelledError:
+                if ticket is not None:
+                    ticket.cancel()
+                raise

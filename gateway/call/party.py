@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One side of a call: its leg's state, the sound that comes from it, and the sound that goes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gateway.audio.frames import frame_samples
+from gateway.audio.playout import Clip, ClipKind, PlayOut
+from gateway.audio.resample import resample
+from gateway.audio.ring import FrameRing
+from gateway.call.states import LegMachine
+from gateway.speech.jobs import Speech
+
+LEG_RATE_HZ = 8000
+"""The bridge's clock: half the CPU of a 16 kHz one, and what G.711 carries."""
+FRAME_MS = 20
+RING_FRAMES = 250  # 5 s of sound: the loop may stall that long before anything is lost
+
+
+class Party:
+    """The caller (side ``a``) or the called party (side ``b``)."""
+
+    def __init__(
+        self,
+        side: str,
+        leg: str,
+        language: str,
+        wake: Callable[[], None],
+        tap: Callable[[bytes, int], None] | None = None,
+    ) -> None:
+        self.side = side
+        self.leg = leg
+        self.language = language
+        self.machine = LegMachine(leg)
+        self.ring = FrameRing(RING_FRAMES, wake)
+        self.playout = PlayOut(LEG_RATE_HZ, frame_samples(LEG_RATE_HZ, FRAME_MS), tap=tap)
+        self.was_up = False
+        self.codec = ""
+
+    def prompt(self, name: str, pcm: np.ndarray[tuple[int], np.dtype[np.int16]]) -> bool:
+        """Queue a prompt; False when there is nothing to say."""
+        if not pcm.size:
+            return False
+        self.playout.enqueue(Clip(name, ClipKind.PROMPT, pcm))
+        return True
+
+    def say(self, name: str, speech: Speech, *, more_follows: bool) -> None:
+        """Queue a piece of translated speech, brought to the leg's rate."""
+        pcm = np.frombuffer(speech.pcm, np.int16)
+        if pcm.size:
+            pcm = resample(pcm, speech.rate_hz, LEG_RATE_HZ)
+        self.playout.enqueue(Clip(name, ClipKind.TRANSLATION, pcm, more_follows=more_follows))
+
+    def statistics(self) -> dict[str, object]:
+        """The bounds of this side's queues and what became of them."""
+        return {"ring": self.ring.statistics(), "playout": self.playout.statistics()}

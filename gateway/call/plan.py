@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one direction of a call works under: an immutable snapshot, swapped only between utterances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.text.terms import TermList
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionPlan:
+    """Languages, voice, mode and terms of one direction. Two plans of one version are equal (SPEC S4.5, S4.8)."""
+
+    version: int
+    source: str
+    target: str
+    mode: str = "consecutive"
+    voice: str | None = None
+    hotwords: tuple[str, ...] = ()
+    terms: TermList = field(default_factory=TermList)
+    first_clause_chars: int = 0
+    """Longest first piece given to the synthesizer, so that sound starts early; 0 speaks the whole text at once."""
+
+    def as_echo(self) -> dict[str, object]:
+        """The values in force, for the call's start event."""
+        return {
+            "version": self.version,
+            "source": self.source,
+            "target": self.target,
+            "mode": self.mode,
+            "voice": self.voice,
+            "hotwords": len(self.hotwords),
+            "terms_version": self.terms.version,
+            "first_clause_chars": self.first_clause_chars,
+        }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gateway says on its own account: disclosures, failures, "please repeat".
+
+Prompts are synthesized once per voice and kept on disk, so that the second start is quick and the first call hears
+them at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+import structlog
+import yaml
+
+from gateway.audio.resample import resample
+from gateway.speech.errors import SpeechError
+from gateway.speech.jobs import Priority, Speech, SynthesizeTask
+from gateway.speech.protocols import SpeechService
+
+log = structlog.get_logger(__name__)
+
+CALLER_DISCLOSURE = "caller-disclosure"
+CALLEE_DISCLOSURE = "callee-disclosure"
+PLEASE_REPEAT = "please-repeat"
+NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)
+_LEG = "prompts"
+
+Int16 = npt.NDArray[np.int16]
+
+
+class PromptError(ValueError):
+    """The prompts file cannot be used, or lacks what a language needs."""
+
+
+def load_prompt_texts(path: Path, languages: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Texts by language and name. PromptError when the file is bad or a language lacks its disclosures."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PromptError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(document, dict) or not all(
+        isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()) for texts in document.values()
+    ):
+        raise PromptError(f"{path}: must map languages to prompts, and prompts to texts")
+    for language in languages:
+        missing = [name for name in NEEDED if name not in document.get(language, {})]
+        if missing:
+            raise PromptError(f"{path}: language {language!r} lacks {', '.join(missing)}; add it, or set call.prompts")
+    return {language: dict(texts) for language, texts in document.items()}
+
+
+def shipped_prompts() -> Path:
+    """The prompts file that comes with the gateway."""
+    return Path(__file__).with_name("prompts.yaml")
+
+
+class PromptBook:
+    """All prompts as sound, by language and name, at one rate."""
+
+    def __init__(
+        self,
+        texts: Mapping[str, Mapping[str, str]],
+        voices: Mapping[str, str],
+        *,
+        rate_hz: int,
+        cache: Path,
+    ) -> None:
+        self._texts = texts
+        self._voices = voices
+        self._rate_hz = rate_hz
+        self._cache = cache
+        self._clips: dict[tuple[str, str], Int16] = {}
+
+    def clip(self, language: str, name: str) -> Int16:
+        """1-D int16 at the book's rate; empty when the language has no such prompt."""
+        return self._clips.get((language, name), np.zeros(0, np.int16))
+
+    async def load(self, speech: SpeechService, names: Sequence[str] | None = None) -> None:
+        """Read the prompts of all voices from the cache, synthesize the rest. SpeechError: a needed one failed."""
+        wanted = [
+            (language, name)
+            for language in self._voices
+            for name in (names or self._texts.get(language, {}))
+            if name in self._texts.get(language, {}) and (language, name) not in self._clips
+        ]
+        await asyncio.to_thread(self._cache.mkdir, parents=True, exist_ok=True)
+        for language, name in wanted:
+            try:
+                self._clips[language, name] = await self._one(speech, language, self._texts[language][name])
+            except SpeechError as error:
+                if name in NEEDED:
+                    raise
+                log.warning("prompt_failed", language=language, prompt=name, error=str(error))
+
+    async def _one(self, speech: SpeechService, language: str, text: str) -> Int16:
+        key = hashlib.sha256(f"{self._voices[language]}|{text}|{self._rate_hz}".encode()).hexdigest()[:32]
+        path = self._cache / f"{language}-{key}.wav"
+        cached = await asyncio.to_thread(_read, path, self._rate_hz)
+        if cached is not None:
+            return cached
+        done = await speech.submit(_LEG, SynthesizeTask(text, language), Priority.CLAUSE).result()
+        spoken = done.result
+        assert isinstance(spoken, Speech)
+        pcm = resample(np.frombuffer(spoken.pcm, np.int16), spoken.rate_hz, self._rate_hz)
+        await asyncio.to_thread(_write, path, pcm, self._rate_hz)
+        return pcm
+
+
+def _read(path: Path, rate_hz: int) -> Int16 | None:
+    try:
+        pcm, rate = soundfile.read(path, dtype="int16")
+    except (OSError, RuntimeError):  # absent, or half written by a process that died: made again
+        return None
+    return np.ascontiguousarray(pcm) if rate == rate_hz and pcm.ndim == 1 and pcm.size else None
+
+
+def _write(path: Path, pcm: Int16, rate_hz: int) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".wav", delete=False) as half:
+        soundfile.write(half, pcm, rate_hz, format="WAV", subtype="PCM_16")
+    Path(half.name).replace(path)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Numbers to routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.call.dialplan import DialPlan, DialPlanError, load_dialplan
+from gateway.resources import resource
+
+pytestmark = pytest.mark.unit
+
+PLAN = """
+routes:
+  - {number: "7001", from: en, to: pt, destination: "sip:desk@127.0.0.1:5070"}
+  - {prefix: "7", from: en, to: pt, destination: "sip:{rest}@127.0.0.1"}
+  - {prefix: "72", from: pt, to: en, destination: "sip:x{number}@127.0.0.1"}
+"""
+
+
+def plan(tmp_path: Path, text: str = PLAN) -> DialPlan:
+    path = tmp_path / "plan.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_dialplan(path)
+
+
+def test_a2_the_longest_match_wins_and_exact_beats_prefix(tmp_path: Path) -> None:
+    routes = plan(tmp_path)
+    exact = routes.match("7001")
+    long_prefix = routes.match("7201")
+    short_prefix = routes.match("7999")
+    assert exact and exact.destination == "sip:desk@127.0.0.1:5070"
+    assert long_prefix and long_prefix.destination == "sip:x7201@127.0.0.1" and long_prefix.route.source == "pt"
+    assert short_prefix and short_prefix.destination == "sip:999@127.0.0.1"
+
+
+@pytest.mark.parametrize("dialled", ["", "8", "7", "a b", "7001@evil", "7001;x=y", "7" * 65, "<7001>"])
+def test_a22_what_no_route_takes_is_none(tmp_path: Path, dialled: str) -> None:
+    assert plan(tmp_path).match(dialled) is None
+
+
+def test_a_trusted_trunk_chooses_the_languages_by_header(tmp_path: Path) -> None:
+    routes = plan(tmp_path)
+    chosen = routes.match("7001", {"x-translate": "pt-en"}, trusted=True)
+    ignored = routes.match("7001", {"x-translate": "pt-en"}, trusted=False)
+    assert chosen and (chosen.route.source, chosen.route.target) == ("pt", "en")
+    assert ignored and (ignored.route.source, ignored.route.target) == ("en", "pt")
+
+
+@pytest.mark.parametrize("wish", ["pt", "pt-pt", "english-pt", "-", "pt-en-es"])
+def test_a_bad_header_of_a_trusted_trunk_is_an_error(tmp_path: Path, wish: str) -> None:
+    with pytest.raises(LookupError, match="X-Translate"):
+        plan(tmp_path).match("7001", {"x-translate": wish}, trusted=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("routes: 5", "must be a mapping with a list"),
+        ("routes:\n  - {number: 7001, from: en, to: pt, destination: 'sip:a@b'}", "quoted string"),
+        ("routes:\n  - {number: '1', prefix: '2', from: en, to: pt, destination: 'sip:a@b'}", "either"),
+        ("routes:\n  - {number: '1', from: en, to: en, destination: 'sip:a@b'}", "same language"),
+        ("routes:\n  - {number: '1', from: no, to: en, destination: 'sip:a@b'}", "quote it if YAML"),
+        ("routes:\n  - {number: '1', from: en, to: pt, destination: 'tel:5'}", "SIP URI"),
+        ("routes:\n  - {number: '1', from: en, to: pt, destintion: 'sip:a@b'}", "did you mean 'destination'"),
+        ("routes:\n  - {number: '1', from: en, to: pt, destination: 'sip:a@b', mode: fast}", "mode 'fast'"),
+        (
+            "routes:\n  - {number: '1', from: en, to: pt, destination: 'sip:a@b'}\n"
+            "  - {number: '1', from: en, to: pt, destination: 'sip:a@b'}",
+            "appears twice",
+        ),
+        ("routes: [", "cannot be read as YAML"),
+    ],
+)
+def test_a_bad_plan_says_what_and_where(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(DialPlanError, match=r"plan\.yaml") as fault:
+        plan(tmp_path, text)
+    assert says in str(fault.value)
+
+
+def test_a_missing_plan_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(DialPlanError, match=r"set dialplan\.file"):
+        load_dialplan(tmp_path / "none.yaml")
+
+
+def test_the_shipped_plan_is_good() -> None:
+    assert load_dialplan(resource("dialplans/default.yaml")).match("7001")
