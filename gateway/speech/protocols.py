@@ -74,13 +74,13 @@ class Ticket(Protocol):
     """A task on its way. Only the holder may cancel it."""
 
     async def result(self) -> Any:
-        """Wait for the `Done`; raises WorkerLost, TaskFailed or asyncio.CancelledError."""
+        """Wait for the `Done`; raises WorkerLost, TaskFailed, QueueFull (shed while it waited) or CancelledError."""
 
     def cancel(self) -> bool:
         """Withdraw it if it has not started; True when it will never run. A started task runs on, unheard."""
 
     def promote(self, priority: Priority) -> None:
-        """Raise its urgency, e.g. from PREPARE to FINAL when silence was confirmed."""
+        """Raise its urgency, e.g. from PREPARE to FINAL when silence was confirmed; QueueFull at the new bound."""
 
 
 class SpeechService(Protocol):
