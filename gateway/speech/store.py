@@ -20,13 +20,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-import structlog
-
 from gateway.speech.carriers import Carriers, Progress, Report, SourceFailed, Stage, sha256_of
 from gateway.speech.errors import ModelMissing, SpeechError
 from gateway.speech.manifest import Manifest, Model, ModelFile, PackageSource, is_pickled, load_manifest
-
-log = structlog.get_logger(__name__)
 
 DIR_VARIABLE = "GATEWAY__MODELS__DIR"
 STAMP = ".verified.json"
@@ -236,12 +232,10 @@ class ModelStore:
                 shutil.rmtree(stage, ignore_errors=True)
                 reasons.append(f"  {source.label}: {error}")
                 report(Progress(model.id, Stage.SOURCE_FAILED, source.label, note=str(error)))
-                log.warning("model_source_failed", model=model.id, source=source.label, reason=str(error))
                 continue
             self._put_in_place(model, stage, work)
             seconds = time.monotonic() - began
             report(Progress(model.id, Stage.DONE, model.id, model.size_bytes, model.size_bytes, source.label))
-            log.info("model_pulled", model=model.id, source=source.label, size_bytes=model.size_bytes)
             return Pulled(model.id, "pulled", source.label, model.size_bytes, seconds)
         return Pulled(model.id, "failed", "", 0, time.monotonic() - began, self._no_source(model, reasons))
 
@@ -348,11 +342,9 @@ class ModelStore:
     def _stamp(self, home: Path, model: Model) -> None:
         facts = _facts(home, model)
         temporary = home / f"{STAMP}.{os.getpid()}"
-        try:
+        with contextlib.suppress(OSError):  # a read-only store works, it is only hashed at every start
             temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
             temporary.replace(home / STAMP)
-        except OSError as error:  # a read-only store works, it is only hashed at every start
-            log.info("model_stamp_not_written", model=model.id, reason=error.strerror or str(error))
 
 
 def _facts(home: Path, model: Model) -> dict[str, dict[str, object]] | None:
