@@ -173,22 +173,24 @@ def by_timestamp(track: Track) -> Pcm:
 
 
 def by_time(track: Track, start_ns: int, end_ns: int) -> Pcm:
-    """The sound on the clock's line from ``start_ns`` to ``end_ns``: each packet at its own time, or right behind its
-    predecessor when that has not ended (a telephone without a jitter buffer). Late packets do not push: the place of
-    a packet is never more than 60 ms behind its time, rather the predecessor is cut.
+    """The sound on the clock's line from ``start_ns`` to ``end_ns``, without the jitter of single packets.
+
+    Packets keep the places their timestamps give them; the stream as a whole is anchored at the median of (time -
+    timestamp), anew wherever that leaps by more than 300 ms. For levels and drawings, not for latency.
     """
     length = max(0, (end_ns - start_ns) * track.rate_hz // 1_000_000_000)
     line = np.zeros(length, np.int16)
-    most = 60 * track.rate_hz // 1000
-    free = -(2**62)
-    for index in range(track.packets):
-        part = _packet(track, index)
-        own = int((int(track.at_ns[index]) - start_ns) * track.rate_hz // 1_000_000_000)
-        place = own if free < own else min(free, own + most)
-        free = place + len(part)
-        low, high = max(place, 0), min(free, length)
-        if low < high:
-            line[low:high] = part[low - place : high - place]
+    if not track.packets:
+        return line
+    skew = (track.at_ns - start_ns) * track.rate_hz // 1_000_000_000 - track.timestamp
+    leaps = np.flatnonzero(np.abs(np.diff(skew)) > 300 * track.rate_hz // 1000) + 1
+    for run in np.split(np.arange(track.packets), leaps):
+        places = track.timestamp[run] + int(np.median(skew[run]))
+        for index, place in zip(run, places, strict=True):
+            part = _packet(track, int(index))
+            low, high = max(int(place), 0), min(int(place) + len(part), length)
+            if low < high:
+                line[low:high] = part[low - int(place) : high - int(place)]
     return line
 
 
