@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whisper on CTranslate2 with a decode loop made for short telephone utterances.
+
+The stock loop pads every utterance to 30 s and spends most of its time on that silence. Here the encoder sees the
+utterance padded to ``max(1000, n + 300)`` feature frames of 10 ms, the padding being the features' own minimum; that
+is 2.9 times faster at no cost in words. Shorter padding makes the decoder loop. When the text of the short window
+looks wrong (it compresses too well, or its mean log-probability is low), the 30 s window is tried, once.
+
+Decoding is greedy and without timestamps: one pass, no temperature ladder, the same sound gives the same text.
+Features and tokenizer are faster-whisper's; the guards are in `whisper_guard`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from gateway.speech.engines import whisper_guard as guard
+from gateway.speech.engines.prose import base_language, has_words, joiner
+from gateway.speech.jobs import MODEL_RATE_HZ, Recognition
+from gateway.speech.protocols import RecognizerCapabilities
+
+log = structlog.get_logger(__name__)
+
+FRAMES_PER_S = 100  # hop of 160 samples at 16 kHz
+FULL_WINDOW_FRAMES = 3000
+LEAST_WINDOW_FRAMES = 1000  # below a window of 10 s the decoder starts to loop
+WINDOW_MARGIN_FRAMES = 300
+LONGEST_PIECE_S = 26.0  # leaves the margin inside the 30 s window
+SHORTEST_S = 0.1
+TOKENS_PER_S = 9.0
+SPARE_TOKENS = 16
+MOST_HOTWORD_TOKENS = 96
+MOST_CONTEXT_TOKENS = 64
+FALLBACK_COMPRESSION = 2.2
+FALLBACK_LOGPROB = -0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    text: str
+    logprob: float
+    no_speech: float
+    suspicious: bool
+    """It loops, ran into the token limit, or its log-probability is low: the 30 s window may do better."""
+
+
+class WhisperRecognizer:
+    """A Whisper model directory in CTranslate2 format: ``model.bin``, ``config.json``, ``tokenizer.json``, vocabulary."""
+
+    def __init__(self, model_dir: Path, *, threads: int = 1) -> None:
+        import ctranslate2
+        import tokenizers
+        from faster_whisper.feature_extractor import FeatureExtractor
+        from faster_whisper.tokenizer import Tokenizer
+
+        self._storage = ctranslate2.StorageView
+        self._tokenizer_class = Tokenizer
+        self._model = ctranslate2.models.Whisper(
+            str(model_dir), device="cpu", compute_type="int8", intra_threads=threads, inter_threads=1
+        )
+        self._words = tokenizers.Tokenizer.from_file(str(model_dir / "tokenizer.json"))
+        self._features = FeatureExtractor(feature_size=self._model.n_mels)
+        self._tokenizers: dict[str, Any] = {}
+        languages = frozenset(_languages(self._words)) if self._model.is_multilingual else frozenset({"en"})
+        self.capabilities = RecognizerCapabilities(
+            languages=languages,
+            identifies_language=bool(self._model.is_multilingual),
+            hotwords=True,
+            longest_s=math.inf,  # longer sound is cut at its quietest points
+        )
+
+    def recognize(
+        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = ""
+    ) -> Recognition:
+        """Recognise s16le 16 kHz mono; an unknown language is identified. Silence and noise give empty text."""
+        samples = np.frombuffer(pcm[: len(pcm) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
+        wanted = base_language(language) if language else None
+        if wanted not in self.capabilities.languages:
+            wanted = None
+        parts: list[tuple[float, Recognition]] = []
+        for piece in _pieces(samples):
+            heard = self._recognize_piece(piece, wanted, tuple(hotwords), context)
+            wanted = wanted or (heard.language if heard.text else None)
+            parts.append((len(piece) / MODEL_RATE_HZ, heard))
+        return _joined(parts, wanted or "")
+
+    def _recognize_piece(
+        self, samples: guard.Samples, language: str | None, hotwords: tuple[str, ...], context: str
+    ) -> Recognition:
+        if len(samples) < SHORTEST_S * MODEL_RATE_HZ:
+            return Recognition("", language or "", 0.0, no_speech=1.0)
+        samples = samples - samples.mean()  # some lines carry a DC offset, which spoils levels and features
+        sound = guard.portrait(samples, MODEL_RATE_HZ)
+        if sound.speechless:
+            return Recognition("", language or "", 0.0, no_speech=1.0, rejected="no-speech")
+        features = self._features(samples)[..., :FULL_WINDOW_FRAMES]
+        frames = features.shape[-1]
+        encoded = self._encode(features, max(LEAST_WINDOW_FRAMES, frames + WINDOW_MARGIN_FRAMES))
+        if language is None:
+            language = self._identify(encoded)
+        prompt = self._prompt(language, hotwords, context)
+        most_tokens = int(TOKENS_PER_S * sound.duration_s) + SPARE_TOKENS
+        decoded = self._decode(encoded, prompt, language, most_tokens)
+        plain = self._prompt(language, (), "")
+        if prompt != plain and (
+            decoded.suspicious or decoded.no_speech > 0.3 or guard.echoes_hotwords(decoded.text, hotwords)
+        ):
+            # The prompt leaks into sound without words; what is really said survives without the prompt.
+            bare = self._decode(encoded, plain, language, most_tokens)
+            if not bare.text or guard.rejection(bare.text, sound, bare.no_speech, bare.logprob) or decoded.suspicious:
+                decoded, prompt = bare, plain
+        fallback = decoded.suspicious
+        if fallback:
+            full = self._decode(self._encode(features, FULL_WINDOW_FRAMES), plain, language, most_tokens)
+            if not full.suspicious or full.logprob > decoded.logprob:
+                decoded = full
+        return self._judged(decoded, sound, language, fallback)
+
+    def _judged(self, decoded: _Decoded, sound: guard.SoundPortrait, language: str, fallback: bool) -> Recognition:
+        text, looped = guard.cut_loop(decoded.text, language)
+        rejected = "loop" if looped else None
+        if text:
+            reason = guard.rejection(text, sound, decoded.no_speech, decoded.logprob, looped=looped)
+            if reason is None and guard.too_fast(text, language, sound.active_s):
+                reason = "speech-rate"
+            if reason is not None:
+                text, rejected = "", reason
+        if rejected:
+            log.info("recognition_rejected", reason=rejected, logprob=round(decoded.logprob, 2))
+        confidence = math.exp(min(decoded.logprob, 0.0)) if text else 0.0
+        return Recognition(text, language, confidence, decoded.no_speech, fallback, rejected)
+
+    def _encode(self, features: Any, window_frames: int) -> Any:
+        window = min(window_frames, FULL_WINDOW_FRAMES)
+        missing = window - features.shape[-1]
+        padded = np.pad(features, ((0, 0), (0, missing)), constant_values=features.min()) if missing > 0 else features
+        return self._model.encode(self._storage.from_array(np.ascontiguousarray(padded[None], dtype=np.float32)))
+
+    def _identify(self, encoded: Any) -> str:
+        if not self._model.is_multilingual:
+            return "en"
+        return str(self._model.detect_language(encoded)[0][0][0])[2:-2]
+
+    def _tokenizer(self, language: str) -> Any:
+        if language not in self._tokenizers:
+            self._tokenizers[language] = self._tokenizer_class(
+                self._words, self._model.is_multilingual, task="transcribe", language=language
+            )
+        return self._tokenizers[language]
+
+    def _prompt(self, language: str, hotwords: tuple[str, ...], context: str) -> list[int]:
+        """Hotwords and context as "previous text", which biases the decoder; then the start tokens."""
+        tokenizer = self._tokenizer(language)
+        previous: list[int] = []
+        for hotword in hotwords:
+            tokens = tokenizer.encode((", " if previous else " ") + hotword.strip())
+            if len(previous) + len(tokens) > MOST_HOTWORD_TOKENS:
+                break  # whole terms only: half a name is worse than none
+            previous += tokens
+        if context.strip():
+            previous += tokenizer.encode((". " if previous else " ") + context.strip())[-MOST_CONTEXT_TOKENS:]
+        start = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        return [tokenizer.sot_prev, *previous, *start] if previous else start
+
+    def _decode(self, encoded: Any, prompt: list[int], language: str, most_tokens: int) -> _Decoded:
+        result = self._model.generate(
+            encoded,
+            [prompt],
+            beam_size=1,
+            max_length=min(len(prompt) + most_tokens, 448),
+            return_scores=True,
+            return_no_speech_prob=True,
+        )[0]
+        tokens = result.sequences_ids[0]
+        text = self._tokenizer(language).decode(tokens).strip()
+        # the score is the mean over the tokens; the end token counts as one more
+        logprob = result.scores[0] * len(tokens) / (len(tokens) + 1)
+        suspicious = (
+            len(tokens) >= most_tokens
+            or logprob < FALLBACK_LOGPROB
+            or guard.compression_ratio(text) > FALLBACK_COMPRESSION
+            or guard.repeats_phrase(text, language)
+        )
+        return _Decoded(text if has_words(text) else "", float(logprob), float(result.no_speech_prob), suspicious)
+
+
+def _languages(words: Any) -> list[str]:
+    """Language codes among the special tokens: they stand between start-of-transcript and the task tokens."""
+    first = words.token_to_id("<|startoftranscript|>") + 1
+    last = words.token_to_id("<|translate|>")
+    return [words.id_to_token(number)[2:-2] for number in range(first, last)]
+
+
+def _pieces(samples: guard.Samples) -> list[guard.Samples]:
+    """Cut sound above the window at the quietest 100 ms of each window's last 40 %."""
+    longest = int(LONGEST_PIECE_S * MODEL_RATE_HZ)
+    step = MODEL_RATE_HZ // 10
+    parts = []
+    while len(samples) > longest:
+        first = longest * 6 // 10
+        zone = samples[first:longest]
+        blocks = np.square(zone[: len(zone) // step * step].reshape(-1, step), dtype=np.float64).mean(axis=1)
+        cut = first + int(blocks.argmin()) * step + step // 2
+        parts.append(samples[:cut])
+        samples = samples[cut:]
+    parts.append(samples)
+    return parts
+
+
+def _joined(parts: list[tuple[float, Recognition]], language: str) -> Recognition:
+    if len(parts) == 1:
+        return parts[0][1]
+    spoken = [(seconds, heard) for seconds, heard in parts if heard.text]
+    total = sum(seconds for seconds, _ in spoken)
+    return Recognition(
+        text=joiner(language).join(heard.text for _, heard in spoken),
+        language=language,
+        confidence=sum(seconds * heard.confidence for seconds, heard in spoken) / total if total else 0.0,
+        no_speech=min(heard.no_speech for _, heard in parts),
+        window_fallback=any(heard.window_fallback for _, heard in parts),
+        rejected=next((heard.rejected for _, heard in parts if heard.rejected), None),
+    )
