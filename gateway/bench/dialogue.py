@@ -29,7 +29,7 @@ SCRIPTS = ("demo", "bench", "regression")
 PACES = ("translated", "timed")
 
 _LEAD_MS, _TAIL_MS = 20, 60  # kept around speech: attacks and weak last consonants lie below the threshold
-_SPOKEN_RMS_DBFS = -20.0  # level of the recorded prompts while they speak; synthesized turns are brought to it
+_SPOKEN_RMS_DBFS = -18.0  # level of the recorded prompts while they speak; synthesized turns are brought to it
 _PEAK_DBFS = -3.0
 
 Synthesize = Callable[[str, str], Speech]
