@@ -65,7 +65,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.frames: deque[Frame] = deque(maxlen=3000)
-        self.waiting: deque[bytes] = deque(maxlen=5)
+        self.waiting: deque[bytes] = deque(maxlen=1)
         self.expected = 0
         self.gaps = 0
 
@@ -74,6 +74,10 @@ class Ear:
         self.expected = frame.end_sample
         self.frames.append(frame)
         self.waiting.append(frame.pcm)
+
+    def first_loud_ns(self) -> int:
+        loud = (f.arrived_ns for f in list(self.frames) if np.abs(np.frombuffer(f.pcm, "<i2").astype(int)).max() > 2000)
+        return next(loud, 0)
 
     def report(self) -> dict[str, Any]:
         frames = list(self.frames)
@@ -158,6 +162,8 @@ class Driver:
             case "hear":
                 ear, source = self.ears[leg], self.sources[leg]
                 self.say(heard=leg, asked=source.asked, **ear.report())
+            case "first_loud":
+                self.say(heard=leg, loud_ns=self.ears[leg].first_loud_ns())
             case "statistics":
                 self.say(statistics=self.agent.statistics(), rss_kb=rss_kb(), threads=threads(), fds=fds())
             case "latency":

@@ -273,6 +273,57 @@ class Peer:
         return None
 
 
+class Callee:
+    """Waits for a call on UDP; the test answers each request by itself."""
+
+    def __init__(self) -> None:
+        self.sip = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sip.bind(("127.0.0.1", 0))
+        self.port: int = self.sip.getsockname()[1]
+        self.rtp = RtpSocket()
+        self._caller: tuple[str, int] = ("127.0.0.1", 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.rtp.close()
+        self.sip.close()
+
+    def expect(self, method: str, timeout_s: float = 5.0) -> Message:
+        """The next request of a method; others are passed over."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0 and select.select([self.sip], [], [], left)[0]:
+            data, self._caller = self.sip.recvfrom(65_536)
+            message = parse(data.decode())
+            if message.first_line.startswith(method + " "):
+                return message
+        raise AssertionError(f"no {method} within {timeout_s} s")
+
+    def sdp(self) -> str:
+        return (
+            "v=0\r\no=callee 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n"
+            f"m=audio {self.rtp.port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
+        )
+
+    def respond(self, request: Message, code: int, phrase: str, body: str = "") -> None:
+        to = request.headers["to"]
+        lines = [
+            f"SIP/2.0 {code} {phrase}",
+            f"Via: {request.headers['via']}",
+            f"From: {request.headers['from']}",
+            f"To: {to if 'tag=' in to else to + ';tag=callee'}",
+            f"Call-ID: {request.headers['call-id']}",
+            f"CSeq: {request.headers['cseq']}",
+            f"Contact: <sip:100@127.0.0.1:{self.port}>",
+        ]
+        if body:
+            lines.append("Content-Type: application/sdp")
+        self.sip.sendto("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode(), self._caller)
+
+
 def ack_for_refusal(invite: str, to: str, branch: str) -> str:
     """The ACK of a refused INVITE belongs to its transaction: same branch (RFC 3261 section 17.1.1.3)."""
     head = invite.partition("\r\n\r\n")[0]
