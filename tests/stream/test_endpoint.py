@@ -189,6 +189,13 @@ def test_longest_utterance_reached_in_a_pause_just_ends() -> None:
     assert not endpointer.speaking
 
 
+def test_longest_utterance_reached_on_a_click_in_the_best_pause_just_ends() -> None:
+    endpointer = Endpointer(EndpointPlan(longest_utterance_ms=2000))
+    events = play(endpointer, "S" * 92 + "." * 7 + "S")
+    assert ends(events) == [SpeechEnded(0, 92 * FRAME, 100 * FRAME, EndCause.LONGEST, 100 * FRAME)]
+    assert play(endpointer, "SSS") == [SpeechStarted(100 * FRAME)]
+
+
 def test_after_a_cut_the_pause_is_announced_for_the_rest() -> None:
     endpointer = Endpointer(EndpointPlan(longest_utterance_ms=2000))
     events = play(endpointer, "S" * 60 + "." * 10 + "S" * 21 + "." * 9 + ".")
