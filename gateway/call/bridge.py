@@ -15,6 +15,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ from gateway.call.desk import Desk
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
 from gateway.call.party import LEG_RATE_HZ, Party
-from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
 from gateway.sip.events import Answered, Ended, Incoming, MediaActive, Ringing, SipEvent
+from gateway.state import call_scope
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +53,8 @@ class Call:
         self.ending: Ending | None = None
         self.phase = CallPhase.SETUP
         self._desk = desk
+        scope = call_scope(call_id)
+        self._booth = replace(desk.booth, glossary=lambda: desk.glossaries.current(scope))
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -64,6 +67,7 @@ class Call:
         self.b_to_a = self._direction(self.b, self.a, voices.get(route.source))
         self._started_at = time.time()
         self._bridged_at = 0.0
+        self._bridged_ns = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.utterances: Counter[str] = Counter()
 
@@ -73,23 +77,14 @@ class Call:
         return Party(side, leg, language, self._sound_came, tap)
 
     def _direction(self, source: Party, target: Party, voice: str | None) -> Direction:
-        desk, route = self._desk, self.match.route
-        plan = DirectionPlan(
-            version=1,
-            source=source.language,
-            target=target.language,
-            mode=route.mode,
-            voice=voice,
-            hotwords=desk.hotwords,
-            terms=desk.terms(),
-            first_clause_chars=desk.first_clause_chars,
-        )
+        booth = self._booth
+        plan = booth.plan(source.language, target.language, mode=self.match.route.mode, voice=voice)
         return Direction(
             self.call_id,
             source,
             target,
             plan,
-            desk=desk,
+            booth=booth,
             publish=self._publish_utterance,
             recorder=self._recorder,
         )
@@ -162,13 +157,13 @@ class Call:
         if a.machine.state is not LegState.UP:
             return
         if desk.disclosure:
-            a.prompt(CALLER_DISCLOSURE, desk.prompts.clip(a.language, CALLER_DISCLOSURE))
+            a.prompt(CALLER_DISCLOSURE, desk.booth.prompts.clip(a.language, CALLER_DISCLOSURE))
             await self._until(lambda: a.playout.is_idle() or a.machine.state is not LegState.UP)
         if a.machine.state is not LegState.UP:
             return
         if desk.disclosure:
             # queued before the leg exists: the first thing the called party hears, before any translation
-            b.prompt(CALLEE_DISCLOSURE, desk.prompts.clip(b.language, CALLEE_DISCLOSURE))
+            b.prompt(CALLEE_DISCLOSURE, desk.booth.prompts.clip(b.language, CALLEE_DISCLOSURE))
         desk.user_agent.attach(b.leg, b.ring, b.playout)
         desk.user_agent.dial(b.leg, self.match.destination)
         self._apply(b, LegEvent.DIAL)
@@ -208,6 +203,7 @@ class Call:
                     direction.tick()
                 if self._recorder is not None:
                     self._recorder.tick()
+                self._hang_up_on_silence()
                 self._changed.set()
 
     # --- endings ------------------------------------------------------------------------------------------------
@@ -224,11 +220,19 @@ class Call:
                 self._end_with(termination.CALLER_HUNG_UP if party is self.a else termination.CALLEE_HUNG_UP)
         self._apply(party, LegEvent.END)
 
+    def _hang_up_on_silence(self) -> None:
+        limit_s = self._desk.limits.silence_s
+        if not limit_s or self.phase is not CallPhase.BRIDGED:
+            return
+        spoke_ns = max(self.a_to_b.last_voice_ns, self.b_to_a.last_voice_ns, self._bridged_ns)
+        if self._booth.clock() - spoke_ns > limit_s * 1e9:
+            self.end(termination.LONG_SILENCE)
+
     def _no_connection(self, ending: Ending) -> None:
         """There will be no other party: say so to the caller, who is then hung up on by the call table."""
         self._end_with(ending)
         self.a.playout.flush(ClipKind.CUE)
-        self.a.prompt(ending.reason, self._desk.prompts.clip(self.a.language, ending.reason))
+        self.a.prompt(ending.reason, self._desk.booth.prompts.clip(self.a.language, ending.reason))
 
     def _end_with(self, ending: Ending) -> None:
         if self.ending is None:  # the first cause is the cause
@@ -271,7 +275,8 @@ class Call:
             await asyncio.to_thread(self._recorder.close)
         self._end_with(termination.INTERNAL_ERROR)
         record = self.record()
-        self._desk.register.end_call(self.call_id, record)
+        self._desk.register.end_call(self.call_id)
+        self._desk.glossaries.forget(call_scope(self.call_id))
         self._desk.publish("call-ended", self.call_id, **record)
         log.info("call_ended", call=self.call_id, result=record["result"], reason=record["reason"])
 
@@ -304,7 +309,7 @@ class Call:
     def _enter(self, phase: CallPhase) -> None:
         self.phase = phase
         if phase is CallPhase.BRIDGED:
-            self._bridged_at = time.time()
+            self._bridged_at, self._bridged_ns = time.time(), self._booth.clock()
             self.a.playout.flush(ClipKind.CUE)
         self._desk.publish("call-phase", self.call_id, phase=phase.value)
         if phase is not CallPhase.ENDED:
@@ -329,7 +334,7 @@ class Call:
             effective={
                 "a_to_b": self.a_to_b.plan.as_echo(),
                 "b_to_a": self.b_to_a.plan.as_echo(),
-                "endpoint": self._desk.endpoint.as_echo(),
+                "endpoint": self._desk.booth.endpoint.as_echo(),
                 "disclosure": self._desk.disclosure,
             },
         )

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.call.events import CallEvent, EventBus
+from gateway.call.glossary import Glossaries, Glossary
+from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import PromptBook
 from gateway.sip.protocols import UserAgent
 from gateway.speech.protocols import SpeechService
 from gateway.stream.plan import EndpointPlan
-from gateway.text.terms import TermList
 
 
 class CallRegister(Protocol):
@@ -23,8 +24,8 @@ class CallRegister(Protocol):
     def put_call(self, call_id: str, record: Mapping[str, Any]) -> None:
         """Keep or replace a live call's record."""
 
-    def end_call(self, call_id: str, record: Mapping[str, Any]) -> None:
-        """Replace it by the ended call's record."""
+    def end_call(self, call_id: str) -> None:
+        """The call is over: remove it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +34,51 @@ class CallLimits:
 
     ring_timeout_s: float = 30.0
     longest_s: float = 14_400.0
+    silence_s: float = 0.0
+    """Hang up a bridged call in which neither party has spoken for this long; 0 never."""
     last_words_s: float = 20.0
     """How long a party that stays behind is kept to hear the other's last words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """The parts a call is given. One desk serves all calls."""
+class Booth:
+    """What one direction of speech works with; it knows nothing of telephones."""
 
-    user_agent: UserAgent
     speech: SpeechService
     prompts: PromptBook
-    register: CallRegister
-    bus: EventBus
     endpoint: EndpointPlan
-    limits: CallLimits = field(default_factory=CallLimits)
     vad_aggressiveness: int = 2
     """0 takes most for speech, 3 least (WebRTC's scale)."""
-    disclosure: bool = True
     first_clause_chars: int = 0
-    hotwords: tuple[str, ...] = ()
-    terms: Callable[[], TermList] = TermList
-    """The term list in force now; each utterance takes the one of its moment."""
-    recordings: Path | None = None
+    glossary: Callable[[], Glossary] = Glossary
+    """The glossary in force now; each utterance takes the one of its moment."""
     clock: Callable[[], int] = time.monotonic_ns
+
+    def plan(self, source: str, target: str, *, mode: str = "consecutive", voice: str | None = None) -> DirectionPlan:
+        """The first plan of a direction between two languages."""
+        return DirectionPlan(
+            version=1,
+            source=source,
+            target=target,
+            mode=mode,
+            voice=voice,
+            first_clause_chars=self.first_clause_chars,
+        ).with_glossary(self.glossary())
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every call works with: the booth, the telephones, the register, and the choices in force."""
+
+    booth: Booth
+    user_agent: UserAgent
+    register: CallRegister
+    bus: EventBus
+    glossaries: Glossaries
+    limits: CallLimits = field(default_factory=CallLimits)
+    disclosure: bool = True
+    recordings: Path | None = None
 
     def publish(self, kind: str, call: str, **data: Any) -> None:
         """Tell the listeners."""
-        self.bus.publish(CallEvent(kind, call, self.clock(), data))
+        self.bus.publish(CallEvent(kind, call, self.booth.clock(), data))

@@ -84,8 +84,8 @@ class DialPlan:
         return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
 
 
-def load_dialplan(path: Path) -> DialPlan:
-    """Read a dial plan from YAML. DialPlanError names every fault of the file at once."""
+def load_dialplan(path: Path, default_mode: str = "consecutive") -> DialPlan:
+    """Read a dial plan from YAML; routes without a mode take the default. DialPlanError names every fault at once."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -97,7 +97,9 @@ def load_dialplan(path: Path) -> DialPlan:
     faults: list[str] = []
     unknown = set(document) - {"routes"}
     faults += [f"unknown key {key!r}{_did_you_mean(str(key), {'routes'})}" for key in unknown]
-    routes = [route for n, entry in enumerate(document["routes"], 1) if (route := _route(n, entry, faults))]
+    routes = [
+        route for n, entry in enumerate(document["routes"], 1) if (route := _route(n, entry, default_mode, faults))
+    ]
     seen: set[tuple[str, str]] = set()
     for route in routes:
         key = ("number", route.number) if route.number is not None else ("prefix", route.prefix or "")
@@ -109,7 +111,7 @@ def load_dialplan(path: Path) -> DialPlan:
     return DialPlan(tuple(routes))
 
 
-def _route(n: int, entry: Any, faults: list[str]) -> Route | None:
+def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | None:
     where = f"route {n}"
     if not isinstance(entry, dict):
         faults.append(f"{where}: must be a mapping")
@@ -130,7 +132,7 @@ def _route(n: int, entry: Any, faults: list[str]) -> Route | None:
     sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
     if not isinstance(destination, str) or not _URI.match(sample):
         faults.append(f"{where}: destination must be a SIP URI such as sip:{{rest}}@192.0.2.10:5060")
-    mode = entry.get("mode", "consecutive")
+    mode = entry.get("mode", default_mode)
     if mode not in MODES:
         faults.append(f"{where}: mode {mode!r} is not one of {', '.join(MODES)}")
     voices = entry.get("voices")

@@ -10,30 +10,22 @@ an `Interpretation`, a task of its own. Utterances are spoken in the order in wh
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import structlog
 
-from gateway.audio.chunk import Chunker
-from gateway.audio.drift import DriftLedger
-from gateway.audio.frames import Frame
-from gateway.audio.pcmstore import PcmStore
-from gateway.audio.reframe import Reframer
-from gateway.audio.resample import StreamResampler
-from gateway.audio.vad import VoiceDetector
-from gateway.call.desk import Desk
+from gateway.call.desk import Booth
+from gateway.call.ear import Ear
 from gateway.call.interpretation import Interpretation, Outcome
-from gateway.call.party import LEG_RATE_HZ, Party
+from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
 from gateway.call.transcript import Utterance
 from gateway.speech.errors import QueueFull
-from gateway.speech.jobs import MODEL_RATE_HZ
 from gateway.stream.clocks import SegmentClocks, Stamp, StopClock
 from gateway.stream.endpoint import Endpointer
 from gateway.stream.events import (
@@ -48,14 +40,12 @@ from gateway.stream.events import (
     SpeechStarted,
     Submit,
     Terminal,
+    VoiceFrame,
 )
 from gateway.stream.segments import SegmentLine
 
 log = structlog.get_logger(__name__)
 
-CHUNK_SAMPLES = 320  # 20 ms at the model's rate
-STORE_S = 60.0  # twice the longest utterance, and then some
-ANCHORS = 3000  # one a frame: a minute
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
 
 Publish = Callable[[str, dict[str, Any]], None]
@@ -85,7 +75,7 @@ class Direction:
         target: Party,
         plan: DirectionPlan,
         *,
-        desk: Desk,
+        booth: Booth,
         publish: Publish,
         recorder: CallRecorder | None = None,
     ) -> None:
@@ -93,21 +83,13 @@ class Direction:
         self.source = source
         self.target = target
         self._call_id = call_id
-        self._desk = desk
+        self._booth = booth
         self._publish = publish
         self._recorder = recorder
-        endpoint = desk.endpoint
-        self._reframer = Reframer(endpoint.frame_samples)
-        self._voice = VoiceDetector(endpoint.rate_hz, endpoint.frame_ms, desk.vad_aggressiveness)
+        endpoint = booth.endpoint
+        self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
-        self._to_model = StreamResampler(LEG_RATE_HZ, MODEL_RATE_HZ)
-        self._chunker = Chunker(CHUNK_SAMPLES)
-        self.ledger = DriftLedger(LEG_RATE_HZ, MODEL_RATE_HZ)
-        self._store: PcmStore | None = None
-        self._origin = 0
-        self._end_sample = 0
-        self._anchors: deque[tuple[int, int]] = deque(maxlen=ANCHORS)
         self._candidates: dict[str, Interpretation] = {}
         self._segments: dict[str, _Segment] = {}
         self._following: set[asyncio.Task[None]] = set()
@@ -120,6 +102,8 @@ class Direction:
         self._speech_end_sample: dict[int, int] = {}
         self._repeat_ns = -REPEAT_PAUSE_NS
         self._counts: Counter[str] = Counter()
+        self.last_voice_ns = 0
+        """When an utterance was last under way."""
 
     @property
     def over(self) -> bool:
@@ -138,7 +122,8 @@ class Direction:
             if self._recorder is not None:
                 self._recorder.said(self.source.side, frame)
             if self._listening and not self._stopped:
-                self._take(frame)
+                for verdict in self._ear.feed(frame):
+                    self._judge(verdict)
 
     def tick(self) -> None:
         """Submit again what a full queue refused; note what has been played."""
@@ -158,15 +143,11 @@ class Direction:
             return
         self.hear()
         self._stopped = True
-        self._stop_clock.stop(self._desk.clock())
-        if self._store is not None:
-            for piece in self._reframer.flush():
-                self._judge(piece)
-            self._to_store(self._to_model.flush())
-            tail = self._chunker.flush()
-            self.ledger.record(tail, self._end_sample - self._origin)
-            self._store.append(tail.pcm)
-            for endpoint_event in self._endpointer.finish(self._end_sample):
+        self._stop_clock.stop(self._booth.clock())
+        for verdict in self._ear.finish():
+            self._judge(verdict)
+        if self._ear.started:
+            for endpoint_event in self._endpointer.finish(self._ear.heard):
                 self._on_endpoint(endpoint_event)
         for event in self._line.stop():
             self._do(event)
@@ -188,43 +169,26 @@ class Direction:
 
     # --- sound in ---------------------------------------------------------------------------------------------------
 
-    def _take(self, frame: Frame) -> None:
-        if self._store is None:
-            self._origin = frame.first_sample
-            first = frame.first_sample * MODEL_RATE_HZ // LEG_RATE_HZ
-            self._store = PcmStore(MODEL_RATE_HZ, STORE_S, first)
-        self._anchors.append((frame.first_sample, frame.arrived_ns))
-        for piece in self._reframer.feed(frame):
-            self._judge(piece)
-
-    def _judge(self, piece: Frame) -> None:
-        """One frame through the voice detector and towards the recogniser's store, then the end-pointer."""
-        self._end_sample = piece.end_sample
-        verdict = self._voice.feed(piece.pcm, piece.first_sample)
-        self._to_store(self._to_model.feed(np.frombuffer(piece.pcm, np.int16)))
+    def _judge(self, verdict: VoiceFrame) -> None:
+        if self._endpointer.speaking:
+            self.last_voice_ns = self._booth.clock()
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
-
-    def _to_store(self, pcm: np.ndarray[tuple[int], np.dtype[np.int16]]) -> None:
-        assert self._store is not None
-        for chunk in self._chunker.feed(pcm):
-            self.ledger.record(chunk, self._end_sample - self._origin)
-            self._store.append(chunk.pcm)
 
     def _on_endpoint(self, event: EndpointEvent) -> None:
         if isinstance(event, SpeechStarted):
             self._refresh_plan()
         elif isinstance(event, SpeechEnded):
-            self._vad_end_ns[event.first_sample] = self._desk.clock()
+            self._vad_end_ns[event.first_sample] = self._booth.clock()
             self._speech_end_sample[event.first_sample] = event.speech_end
         for out in self._line.on_endpoint(event, self.plan.version, tail_quiet=self._endpointer.tail_quiet):
             self._do(out)
 
     def _refresh_plan(self) -> None:
         """Between utterances, and only there, newer terms come into force (invariant 8)."""
-        terms = self._desk.terms()
-        if terms.version != self.plan.terms.version:
-            self.plan = replace(self.plan, version=self.plan.version + 1, terms=terms)
+        glossary = self._booth.glossary()
+        if glossary.version != self.plan.glossary_version:
+            self.plan = replace(self.plan, version=self.plan.version + 1).with_glossary(glossary)
 
     # --- segments ---------------------------------------------------------------------------------------------------
 
@@ -243,22 +207,18 @@ class Direction:
             case Lost():
                 self._lost(event.segment_id, event.reason)
             case Terminal():
-                self._stop_clock.terminal(self._desk.clock())
+                self._stop_clock.terminal(self._booth.clock())
 
     def _interpretation(self, name: str, span: Span) -> Interpretation:
-        assert self._store is not None
-        first, end = (sample * MODEL_RATE_HZ // LEG_RATE_HZ for sample in (span.first_sample, span.end_sample))
-        cut = self._store.slice(first, end)
-        self._counts["samples_overwritten"] += cut.overwritten
         return Interpretation(
             name,
-            cut.pcm.tobytes(),
+            self._ear.cut(span),
             self.plan,
             leg=self.source.leg,
-            speech=self._desk.speech,
+            speech=self._booth.speech,
             mouth=self.target,
             on_text=self._on_text,
-            clock=self._desk.clock,
+            clock=self._booth.clock,
         )
 
     def _prepare(self, event: Prepare) -> None:
@@ -286,7 +246,7 @@ class Direction:
         first = event.span.first_sample
         clocks = SegmentClocks(event.segment_id)
         clocks.mark(Stamp.AUDIO_END, self._arrival_ns(self._speech_end_sample.pop(first, event.span.end_sample) - 1))
-        clocks.mark(Stamp.VAD_END, self._vad_end_ns.pop(first, self._desk.clock()))
+        clocks.mark(Stamp.VAD_END, self._vad_end_ns.pop(first, self._booth.clock()))
         clocks.mark(Stamp.SUBMIT, interpretation.outcome.submitted_ns)
         segment = _Segment(
             event.segment_id,
@@ -310,7 +270,7 @@ class Direction:
 
     def _finalized(self, event: Finalized) -> None:
         segment = self._segments[event.segment_id]
-        segment.clocks.mark(Stamp.FINAL, self._desk.clock())
+        segment.clocks.mark(Stamp.FINAL, self._booth.clock())
         outcome = segment.interpretation.outcome
         if not event.text:
             self._counts[f"silent-{outcome.rejected or 'nothing-said'}"] += 1
@@ -360,10 +320,10 @@ class Direction:
 
     def _ask_to_repeat(self) -> None:
         """The talker is told, in their own language, that this was lost: better than a silent hole."""
-        now_ns = self._desk.clock()
+        now_ns = self._booth.clock()
         if now_ns - self._repeat_ns >= REPEAT_PAUSE_NS:
             self._repeat_ns = now_ns
-            self.source.prompt(PLEASE_REPEAT, self._desk.prompts.clip(self.source.language, PLEASE_REPEAT))
+            self.source.prompt(PLEASE_REPEAT, self._booth.prompts.clip(self.source.language, PLEASE_REPEAT))
 
     def _record(self, segment: _Segment, *, lost: str | None) -> None:
         """Publish the segment's one record."""
@@ -401,19 +361,15 @@ class Direction:
         return f"{self._call_id}-{self.source.side}{self._minted}"
 
     def _arrival_ns(self, sample: int) -> int:
-        """When the frame that holds a sample arrived; now, for one that has not."""
-        for first, arrived_ns in reversed(self._anchors):
-            if first <= sample:
-                return arrived_ns
-        return self._desk.clock()
+        arrived_ns = self._ear.arrival_ns(sample)
+        return self._booth.clock() if arrived_ns is None else arrived_ns
 
     def statistics(self) -> dict[str, Any]:
         """Counts of every stage; no words."""
         return {
             "endpoint": self._endpointer.statistics(),
             "segments": self._line.statistics(),
-            "voice": self._voice.statistics(),
-            "drift": self.ledger.verdict(),
+            "ear": self._ear.statistics(),
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,
         }

@@ -32,7 +32,8 @@ from gateway.speech.jobs import (
 )
 from gateway.speech.protocols import SpeechService, Ticket
 from gateway.text.hotwords import repair_hotwords
-from gateway.text.sentences import first_clause_split, split_sentences
+from gateway.text.sentences import first_clause_split, sentences
+from gateway.text.terms import unmask
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +48,7 @@ class Outcome:
     rejected: str | None = None
     term_hits: int = 0
     term_repairs: int = 0
+    term_misses: int = 0
     submitted_ns: int = 0
     recognised_ns: int = 0
     translated_ns: int = 0
@@ -154,7 +156,7 @@ class Interpretation:
         heard = done.result
         assert isinstance(heard, Recognition)
         outcome = self.outcome
-        outcome.source_text = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
+        outcome.source_text, _ = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
         outcome.confidence, outcome.rejected = heard.confidence, heard.rejected
         outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns
         self._recognised = True
@@ -163,17 +165,18 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        masked = plan.terms.mask(outcome.source_text)
-        text = plan.terms.unmask(await self._translated(masked.text), masked)
+        masked, slots = plan.terms.mask(outcome.source_text)
+        text = unmask(await self._translated(masked), slots)
         if text is None:  # the engine lost or doubled a slot: translate plainly, and repair by words
             text = await self._translated(outcome.source_text)
-        checked = plan.terms.verify(outcome.source_text, text)
+        checked = plan.terms.apply(outcome.source_text, text)
         outcome.target_text = checked.text.strip()
-        outcome.term_hits, outcome.term_repairs = checked.hits, checked.repaired
+        outcome.term_hits, outcome.term_repairs = len(checked.hits), len(checked.repaired)
+        outcome.term_misses = len(checked.missed)
         outcome.translated_ns = self._clock()
 
     async def _translated(self, text: str) -> str:
-        task = TranslateTask(tuple(split_sentences(text, self.plan.source)), self.plan.source, self.plan.target)
+        task = TranslateTask(tuple(sentences(text, self.plan.source)), self.plan.source, self.plan.target)
         done = await self._ask(task, Priority.FINAL)
         assert isinstance(done.result, Translation)
         self.outcome.translate_cpu_ns += done.cpu_ns
@@ -181,7 +184,11 @@ class Interpretation:
 
     async def _say(self) -> None:
         outcome, plan = self.outcome, self.plan
-        pieces = first_clause_split(outcome.target_text, plan.target, plan.first_clause_chars)
+        pieces = (
+            first_clause_split(outcome.target_text, plan.target, plan.first_clause_chars)
+            if plan.first_clause_chars
+            else [outcome.target_text]
+        )
         for number, piece in enumerate(pieces):
             done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice), Priority.CLAUSE)
             speech = done.result

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gateway.call.glossary import Glossary
 from gateway.text.terms import TermList
 
 
@@ -18,9 +19,19 @@ class DirectionPlan:
     mode: str = "consecutive"
     voice: str | None = None
     hotwords: tuple[str, ...] = ()
-    terms: TermList = field(default_factory=TermList)
+    terms: TermList = field(default_factory=lambda: TermList(0))
+    glossary_version: tuple[int, int] = (0, 0)
     first_clause_chars: int = 0
     """Longest first piece given to the synthesizer, so that sound starts early; 0 speaks the whole text at once."""
+
+    def with_glossary(self, glossary: Glossary) -> DirectionPlan:
+        """The plan with what a glossary holds for its languages; the version is the caller's affair."""
+        return replace(
+            self,
+            hotwords=glossary.words(self.source),
+            terms=glossary.terms(self.source, self.target),
+            glossary_version=glossary.version,
+        )
 
     def as_echo(self) -> dict[str, object]:
         """The values in force, for the call's start event."""
@@ -31,6 +42,7 @@ class DirectionPlan:
             "mode": self.mode,
             "voice": self.voice,
             "hotwords": len(self.hotwords),
-            "terms_version": self.terms.version,
+            "terms": len(self.terms.terms),
+            "glossary_version": list(self.glossary_version),
             "first_clause_chars": self.first_clause_chars,
         }

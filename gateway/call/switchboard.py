@@ -136,12 +136,16 @@ class Switchboard:
         self.drain()
         if self._tasks and grace_s:
             await asyncio.wait(list(self._tasks.values()), timeout=grace_s)
-        for call in list(self._calls.values()):
-            call.end(termination.SHUTDOWN)
+        self.end_all()
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5.0)
         for task in list(self._tasks.values()):
             task.cancel()
+
+    def end_all(self) -> None:
+        """End every live call now."""
+        for call in list(self._calls.values()):
+            call.end(termination.SHUTDOWN)
 
     def calls(self) -> dict[str, dict[str, Any]]:
         """The live calls' records by id."""

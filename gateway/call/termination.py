@@ -45,6 +45,7 @@ class Ending:
 CALLER_HUNG_UP = Ending(Result.COMPLETED, "caller-hung-up")
 CALLEE_HUNG_UP = Ending(Result.COMPLETED, "callee-hung-up")
 OPERATOR_HUNG_UP = Ending(Result.COMPLETED, "operator-hung-up")
+LONG_SILENCE = Ending(Result.COMPLETED, "long-silence")
 LONGEST_CALL = Ending(Result.COMPLETED, "longest-call")
 
 CALLER_GAVE_UP = Ending(Result.CANCELLED, "caller-gave-up", 487)

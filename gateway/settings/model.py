@@ -118,6 +118,7 @@ class Call(Section):
 
     mode: Literal["consecutive", "simultaneous"] = "consecutive"
     disclosure: bool = True
+    prompts: Path | None = None
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
 
@@ -130,7 +131,7 @@ class Endpoint(Section):
     start_frames: Annotated[Int, Field(ge=1, le=50)] = 3
     start_window: Annotated[Int, Field(ge=1, le=50)] = 5
     pre_roll_ms: Annotated[Int, Field(ge=0, le=2000)] = 300
-    prepare_ms: Annotated[Int, Field(ge=20, le=5000)] = 160
+    prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 160
     end_ms: Annotated[Int, Field(ge=60, le=5000)] = 400
     keep_tail_ms: Annotated[Int, Field(ge=0, le=5000)] = 400
     longest_utterance_ms: Annotated[Int, Field(ge=2000, le=28_000)] = 20_000
@@ -158,6 +159,7 @@ class Speech(Section):
         "en": "piper:piper-en_US-joe-medium",
         "pt": "kokoro:kokoro-82m-int8:jf_nezumi",
     }
+    first_clause_chars: Annotated[Int, Field(ge=0, le=500)] = 40
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``gateway serve``: answer the phone until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from gateway.cli.errors import told
+from gateway.runtime import DRAIN_S, Gateway
+from gateway.settings import Loaded, load_settings
+from gateway.telemetry.logs import configure_logging
+
+log = structlog.get_logger(__name__)
+
+
+def serve(
+    config: Annotated[Path | None, typer.Option("--config", help="Settings file instead of the usual one.")] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(help="Write every call event, transcripts included, to this file as JSON lines."),
+    ] = None,
+) -> None:
+    """Answer calls until SIGTERM or Ctrl-C; live calls may end first, a second signal ends them at once."""
+    with told():
+        loaded = load_settings(config, os.environ)
+        log_settings = loaded.settings.log
+        configure_logging(log_settings.level, log_settings.format, pii=log_settings.pii)
+        asyncio.run(_serve(loaded, events))
+
+
+async def _serve(loaded: Loaded, events: Path | None) -> None:
+    loop = asyncio.get_running_loop()
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.put_nowait, number)
+    gateway = Gateway(loaded, events_file=events)
+    starting = asyncio.create_task(gateway.start())
+    told_to_stop = asyncio.create_task(signals.get())
+    await asyncio.wait({starting, told_to_stop}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        told_to_stop.cancel()
+        return
+    starting.result()
+    await told_to_stop
+    log.info("gateway_draining", longest_s=DRAIN_S)
+    stopping = asyncio.create_task(gateway.stop(DRAIN_S))
+    impatient = asyncio.create_task(signals.get())
+    await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+    if not stopping.done():
+        gateway.switchboard.end_all()
+    impatient.cancel()
+    await stopping
+    log.info("gateway_stopped")

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The composition root: builds every room from the settings, and starts and stops them in order.
+
+Redis first, then SIP, which answers 503 while the models load; then the speech workers and the prompts; only then
+are calls taken. Stopping goes the other way round, and every step is taken whatever became of the one before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from gateway.call.desk import Booth, CallLimits, Desk
+from gateway.call.dialplan import load_dialplan
+from gateway.call.events import CallEvent, EventBus, Subscription
+from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, Glossary, load_glossary
+from gateway.call.party import LEG_RATE_HZ
+from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
+from gateway.call.switchboard import Switchboard
+from gateway.settings import Loaded
+from gateway.settings.model import Settings
+from gateway.sip.access import Trunk
+from gateway.sip.agent import SipUserAgent
+from gateway.sip.events import SipEvent
+from gateway.sip.settings import SipSettings
+from gateway.speech.engines.registry import EngineSet, EngineSpec, build_engines
+from gateway.speech.local import Engines
+from gateway.speech.manifest import load_manifest
+from gateway.speech.scheduler import Bounds
+from gateway.speech.service import LocalSpeechService
+from gateway.speech.store import ModelStore, models_dir
+from gateway.state import StateStore, open_store
+from gateway.stream.plan import EndpointPlan, Mode
+
+log = structlog.get_logger(__name__)
+
+DRAIN_S = 30.0
+
+
+class Gateway:
+    """All rooms together. `start` raises the first room's own error, and leaves nothing behind."""
+
+    def __init__(self, loaded: Loaded, *, events_file: Path | None = None) -> None:
+        self.settings = loaded.settings
+        self._loaded = loaded
+        self._events_file = events_file
+        self.bus = EventBus()
+        self.dialplan = load_dialplan(loaded.find(self.settings.dialplan.file), self.settings.call.mode)
+        trusted = frozenset(trunk.name for trunk in self.settings.sip.trunks if trunk.trusted)
+        self.switchboard = Switchboard(self.dialplan, trusted_trunks=trusted)
+        self.user_agent: SipUserAgent | None = None
+        self.speech: LocalSpeechService | None = None
+        self.state: StateStore | None = None
+        self._closing = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Bring everything up; returns when calls are taken."""
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            self._closing = stack.pop_all()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        settings = self.settings
+        if self._events_file is not None:
+            await self._write_events(stack, self._events_file)
+        self.state = await self._open_state()
+        stack.push_async_callback(self.state.close)
+        self.user_agent = user_agent = SipUserAgent(sip_settings(settings), self._from_sip())
+        await asyncio.to_thread(user_agent.start)
+        stack.push_async_callback(asyncio.to_thread, user_agent.stop)
+        self.switchboard.connect(user_agent)
+        self.speech = speech = speech_service(self._loaded)
+        stack.push_async_callback(speech.close)
+        await speech.start()
+        stack.push_async_callback(self.switchboard.stop)
+        prompts = prompt_book(self._loaded)
+        await prompts.load(speech, NEEDED)
+        desk = Desk(
+            booth=booth(settings, speech, prompts),
+            glossaries=await self._glossaries(),
+            user_agent=user_agent,
+            register=self.state,
+            bus=self.bus,
+            limits=CallLimits(
+                settings.dialplan.ring_timeout_s, settings.call.longest_s, settings.call.silence_hangup_s
+            ),
+            disclosure=settings.call.disclosure,
+            recordings=settings.recording.dir if settings.recording.enabled else None,
+        )
+        self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
+        rest = asyncio.create_task(prompts.load(speech), name="prompts")
+        stack.push_async_callback(_cancelled, rest)
+        self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), {"sip_port": user_agent.bound_port}))
+        log.info("gateway_ready", sip_port=user_agent.bound_port, legs=user_agent.max_legs)
+
+    async def stop(self, drain_s: float = 0.0) -> None:
+        """Take no more calls, give those that live ``drain_s`` to end, end everything."""
+        await self.switchboard.stop(drain_s)
+        await self._closing.aclose()
+        self.bus.close()
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _from_sip(self) -> Callable[[SipEvent], None]:
+        loop = asyncio.get_running_loop()
+
+        def deliver(event: SipEvent) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed: nobody is left to tell
+                loop.call_soon_threadsafe(self.switchboard.on_sip, event)
+
+        return deliver
+
+    async def _open_state(self) -> StateStore:
+        redis = self.settings.redis
+        return await open_store(
+            url=redis.url,
+            instance=f"{socket.gethostname()}:{self.settings.sip.port}",
+            password=redis.password.get_secret_value() if redis.password else None,
+            prefix=redis.prefix,
+            ttl_s=redis.ttl_s,
+            timeout_s=redis.timeout_s,
+        )
+
+    async def _glossaries(self) -> Glossaries:
+        """The glossaries in force: Redis' own, after the file's was put there. Reading them costs a call nothing."""
+        assert self.state is not None
+        await self.state.get_terms(GLOBAL_SCOPE)
+        if self.settings.terms.file is not None:
+            await self.state.set_terms(GLOBAL_SCOPE, load_glossary(self._loaded.find(self.settings.terms.file)))
+        return Glossaries(self.state)
+
+    async def _write_events(self, stack: contextlib.AsyncExitStack, path: Path) -> None:
+        """Every call event as a JSON line. It holds what people said: the operator asked for it by name."""
+        subscription = self.bus.subscribe()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = stack.enter_context(os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w"))
+
+        async def write() -> None:
+            async for event in subscription:
+                file.write(json.dumps(event.as_json(), ensure_ascii=False) + "\n")
+                file.flush()
+
+        task = asyncio.create_task(write(), name="events-file")
+        stack.push_async_callback(_finished, self.bus, subscription, task)
+
+    def statistics(self) -> dict[str, Any]:
+        """Every room's counters."""
+        return {
+            "switchboard": self.switchboard.statistics(),
+            "calls": self.switchboard.calls(),
+            "sip": self.user_agent.statistics() if self.user_agent else {},
+            "speech": self.speech.statistics() if self.speech else {},
+            "state": self.state.statistics() if self.state else {},
+            "events": self.bus.statistics(),
+        }
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _finished(bus: EventBus, subscription: Subscription, task: asyncio.Task[None]) -> None:
+    bus.unsubscribe(subscription)
+    await asyncio.gather(task, return_exceptions=True)
+
+
+# --- settings to the rooms' own values ----------------------------------------------------------------------------
+
+
+def sip_settings(settings: Settings) -> SipSettings:
+    """The SIP room's view of the settings."""
+    sip = settings.sip
+    return SipSettings(
+        bind_address=sip.bind,
+        port=sip.port,
+        public_address=sip.public_address,
+        transports=tuple(sip.transports),
+        rtp_port_min=sip.rtp_port_min,
+        rtp_port_max=sip.rtp_port_max,
+        codecs=tuple(sip.codecs),
+        trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),
+        allow_loopback=sip.allow_loopback,
+        from_user=sip.from_user,
+        max_legs=sip.max_legs,
+        log_level=sip.log_level,
+    )
+
+
+def booth(
+    settings: Settings, speech: LocalSpeechService, prompts: PromptBook, glossary: Callable[[], Glossary] = Glossary
+) -> Booth:
+    """What every direction works with."""
+    return Booth(
+        speech=speech,
+        prompts=prompts,
+        endpoint=endpoint_plan(settings),
+        vad_aggressiveness=settings.endpoint.vad_aggressiveness,
+        first_clause_chars=settings.speech.first_clause_chars,
+        glossary=glossary,
+    )
+
+
+def prompt_book(loaded: Loaded) -> PromptBook:
+    """The prompts of all languages that have a voice. PromptError when a language lacks what it needs."""
+    settings = loaded.settings
+    file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
+    voices = dict(settings.speech.voices)
+    return PromptBook(load_prompt_texts(file, list(voices)), voices, rate_hz=LEG_RATE_HZ, cache=prompt_cache())
+
+
+def endpoint_plan(settings: Settings) -> EndpointPlan:
+    """The end-pointer's thresholds, bound to the rate they are used at."""
+    endpoint = settings.endpoint
+    return EndpointPlan(
+        rate_hz=LEG_RATE_HZ,
+        frame_ms=endpoint.frame_ms,
+        mode=Mode(settings.call.mode),
+        start_frames=endpoint.start_frames,
+        start_window=endpoint.start_window,
+        pre_roll_ms=endpoint.pre_roll_ms,
+        prepare_ms=endpoint.prepare_ms,
+        end_ms=endpoint.end_ms,
+        keep_tail_ms=endpoint.keep_tail_ms,
+        longest_utterance_ms=endpoint.longest_utterance_ms,
+        long_silence_ms=endpoint.long_silence_ms,
+    )
+
+
+def engine_spec(settings: Settings) -> EngineSpec:
+    """The engines' view of the settings."""
+    speech = settings.speech
+    return EngineSpec(
+        recognizer=speech.recognizer,
+        translators=tuple(speech.translators),
+        voices=dict(speech.voices),
+        threads=worker_threads(settings),
+    )
+
+
+def worker_threads(settings: Settings) -> int:
+    """Threads of each worker; 0 in the settings shares the cores among the workers."""
+    speech = settings.speech
+    return speech.threads_per_worker or max(1, (os.cpu_count() or 1) // speech.workers)
+
+
+def model_store(loaded: Loaded) -> ModelStore:
+    """The store that the settings name."""
+    folder = loaded.settings.models.dir
+    return ModelStore(models_dir(loaded.find(folder) if folder else None), load_manifest())
+
+
+def make_engines(spec: EngineSpec, folders: Mapping[str, Path]) -> Engines:
+    """Runs inside a worker: builds the engines from models that the media process has checked."""
+    engines: EngineSet = build_engines(spec, lambda model: folders[model])
+    return engines
+
+
+def speech_service(loaded: Loaded) -> LocalSpeechService:
+    """Workers for the settings' engines. ModelMissing, with the remedy, when the store lacks one."""
+    settings = loaded.settings
+    store, spec = model_store(loaded), engine_spec(settings)
+    folders = {model: store.ensure_verified(model) for model in spec.models()}
+    speech = settings.speech
+    return LocalSpeechService(
+        functools.partial(make_engines, spec, folders),
+        workers=speech.workers,
+        threads=worker_threads(settings),
+        bounds=Bounds(speech.queue_finals, speech.queue_clauses, speech.queue_prepares, speech.queue_previews),
+        deadlines_s=dict.fromkeys(("recognize", "translate", "synthesize"), speech.task_deadline_s),
+    )
+
+
+def prompt_cache() -> Path:
+    """Where synthesized prompts are kept between starts."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "gateway" / "prompts"
