@@ -60,6 +60,13 @@ def test_what_was_said_as_wanted_stays_as_it_is() -> None:
     assert repair_hotwords(text, WORDS, 0.0) == (text, ())
 
 
+def test_words_that_were_merged_are_less_alike_than_words_that_were_not() -> None:
+    _, (merged,) = repair_hotwords("ackmecloud", WORDS, 0.3)
+    _, (parted,) = repair_hotwords("ackme cloud", WORDS, 0.3)
+    assert merged.hotword == parted.hotword == "Acme Cloud"
+    assert merged.similarity < parted.similarity < 100
+
+
 def test_short_hotwords_are_not_pulled_to() -> None:
     assert repair_hotwords("the cat sat", ["cab", "sad"], 0.0) == ("the cat sat", ())
 

@@ -62,6 +62,7 @@ def test_case_sensitive_forms_come_first_and_only_as_written() -> None:
 
 def test_parts_of_words_when_asked_for() -> None:
     assert found([Term(("bahn",), "rail", whole_word=False)], "Autobahnen") == ["bahn"]
+    assert found([Term(("mas",), "x", whole_word=False)], "maß mass") == ["mas"], "half a ß is no s"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,15 @@ def test_h12_placeholders_may_swap_but_not_vanish_or_double() -> None:
     assert masked == f"{one} sold the {two}"
     assert unmask(f"O {two} foi vendido pela {one}.", slots) == "O título foi vendido pela ACME S.A.."
     assert unmask(f"O {two.upper()} da {one.lower()}", slots) == "O título da ACME S.A."
-    for bad in (f"O {one}", f"{one} {two} {two}", f"{one}s {two}", f"{one}{two}", "", f"{one[:-1]} {two}"):
+    for bad in (
+        f"O {one}",
+        f"{one} {two} {two}",
+        f"{one}s {two}",
+        f"{one} {one}s {two}",
+        f"{one}{two}",
+        "",
+        f"{one[:-1]} {two}",
+    ):
         assert unmask(bad, slots) is None
 
 
