@@ -29,7 +29,7 @@ def split_sender(message: str) -> tuple[str, str]:
     """Module and text of a line decorated with its sender alone."""
     line = message.strip()
     module, _, text = line.partition(" ")
-    return module, text.strip(" .!")
+    return module, text.lstrip(" .")
 
 
 class LogBridge(pj.LogWriter):  # type: ignore[misc]  # pjsua2 has no types

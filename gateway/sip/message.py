@@ -15,7 +15,9 @@ MAX_EXTRA_HEADERS = 32
 MAX_HEADER_CHARS = 1024
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-.!%*_+`'~]+\Z")  # RFC 3261 section 25.1
-_USER = re.compile(r"(?:sips?|tel):(?P<user>[^@;>?]*)(?P<at>@)?", re.IGNORECASE)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_SIP_USER = re.compile(r"sips?:(?P<user>[^@\s>]*)@", re.IGNORECASE)
+_TEL_USER = re.compile(r"tel:(?P<user>[^;\s>]*)", re.IGNORECASE)
 _COMPACT = {"f": "from", "t": "to", "m": "contact", "i": "call-id", "v": "via", "l": "content-length"}
 
 
@@ -52,14 +54,10 @@ def extension_headers(message: str) -> dict[str, str]:
 
 
 def uri_user(text: str) -> str:
-    """User part of the first SIP or tel URI in a header value; empty when it has none. Passwords are cut off."""
-    addr = text.partition("<")[2] or text
-    match = _USER.search(addr)
-    if match is None:
-        return ""
-    if match["at"] is None and not match[0].lower().startswith("tel:"):
-        return ""  # sip:host has no user
-    return unquote(match["user"].partition(":")[0])
+    """User part of the first SIP or tel URI in a header value, without password and parameters; empty if none."""
+    bare = _QUOTED.sub("", text)  # a display name may hold anything, also a URI
+    match = _SIP_USER.search(bare.partition("<")[2] or bare) or _TEL_USER.search(bare)
+    return unquote(re.split("[:;]", match["user"], maxsplit=1)[0]) if match else ""
 
 
 def header_value(message: str, name: str) -> str:

@@ -168,6 +168,9 @@ class Driver:
                 self.say(statistics=self.agent.statistics(), rss_kb=rss_kb(), threads=threads(), fds=fds())
             case "latency":
                 self.say(latency_us=self.command_latency())
+            case "switch_interval":
+                sys.setswitchinterval(line["seconds"])
+                self.say(switch_interval=sys.getswitchinterval())
             case "busy":
                 threading.Thread(target=burn, args=(line["seconds"],), daemon=True).start()
 

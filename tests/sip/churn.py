@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calls in a row, with sound both ways, and what is left of them: memory, threads, file handles.
+
+Run from the repository root: ``python tests/sip/churn.py --calls 1000``. Memory climbs for the first half minute
+(transactions linger for 32 s), so the slope is fitted to the second half only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from conftest import AgentProcess, until
+from g711 import tone
+from peer import Peer
+
+SOUND = tone(1000, 1)
+
+
+def call(port: int, hold_s: float) -> None:
+    with Peer(port) as peer:
+        assert peer.invite().code == 200
+        peer.rtp.stream(peer.remote_rtp, SOUND)
+        threading.Event().wait(hold_s)
+        assert peer.bye().code == 200
+
+
+def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1) -> list[dict[str, Any]]:
+    """Make the calls; a sample of the process every 1/20 of them."""
+    samples: list[dict[str, Any]] = []
+    every = max(1, calls // 20)
+    start, done = time.monotonic(), 0
+    while done < calls:
+        batch = [threading.Thread(target=call, args=(agent.port, hold_s)) for _ in range(min(at_once, calls - done))]
+        for one in batch:
+            one.start()
+        for one in batch:
+            one.join(20)
+        done += len(batch)
+        assert agent.alive, "".join(agent.errors[-20:])
+        if done // every > len(samples):
+            line = agent.ask("statistics", "rss_kb")
+            samples.append({k: line[k] for k in ("rss_kb", "threads", "fds")} | {"calls": done})
+            samples[-1]["at_s"] = time.monotonic() - start
+    assert until(lambda: agent.statistics()["legs"] == 0)
+    return samples
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--calls", type=int, default=1000)
+    options.add_argument("--at-once", type=int, default=3)
+    options.add_argument("--hold-s", type=float, default=0.1)
+    given = options.parse_args()
+    agent = AgentProcess(31_000, auto_answer=True, tone_hz=440)
+    samples = churn(agent, given.calls, given.at_once, given.hold_s)
+    for sample in samples:
+        print(
+            f"{sample['at_s']:7.1f} s  {sample['calls']:6d} calls  {sample['rss_kb'] / 1024:6.1f} MiB  "
+            f"{sample['threads']} threads  {sample['fds']} files"
+        )
+    late = samples[len(samples) // 2 :]
+    slope = np.polyfit([s["calls"] for s in late], [s["rss_kb"] for s in late], 1)[0]
+    counts = agent.statistics()["counts"]
+    print(f"slope over the second half: {slope:.2f} KiB a call; {counts}; exit {agent.stop()}")
+
+
+if __name__ == "__main__":
+    main()
