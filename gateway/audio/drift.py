@@ -43,7 +43,7 @@ class DriftVerdict:
 
 
 class DriftLedger:
-    """The offset table of one line. Bounded: when full, every second row goes and half as many are kept from then on."""
+    """The offset table of one line. Bounded: when full, every second row goes, and half as many come in."""
 
     def __init__(self, source_hz: int, target_hz: int, rows_kept: int = ROWS_KEPT) -> None:
         if source_hz <= 0 or target_hz <= 0 or rows_kept < 4:

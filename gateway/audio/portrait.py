@@ -176,7 +176,7 @@ class LegPortrait:
         self._last = frame
 
     def describe(self) -> dict[str, int | float | str | dict[int, int] | None]:
-        """The portrait; ``arrival_hz`` frames per second by the stamps, ``measured_rate_hz`` samples per second by them.
+        """The portrait; by the stamps, ``arrival_hz`` frames per second and ``measured_rate_hz`` samples per second.
 
         Both need at least a second of stamps, else None: a shorter span measures the jitter.
         """

@@ -13,8 +13,8 @@ therefore also pass, each measured on G.711 sound at 8 kHz:
   cross-correlation of 0.5 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise, knocks and clicks
   stay below 0.35, three quarters of all speech frames are above 0.6. Unvoiced consonants live on the vowel
   before them; those that open an utterance are brought back by the end-pointer's pre-roll;
-* **steadiness**: the last 20 ms equal those of 100 ms before (correlation 0.98). 100 ms is a whole number of periods
-  of mains hum at 50 and at 60 Hz and of all common call-progress tones; a voice's pitch never holds that still.
+* **steadiness**: the last 20 ms equal those of 40, 50 or 100 ms before (correlation 0.98). These are whole numbers of
+  periods of mains hum at 50 and 60 Hz and of most call-progress tones; a voice's pitch does not hold that still.
 
 The sound is freed of DC first. Algorithmic delay: none beyond the frame.
 """
@@ -56,7 +56,7 @@ _SHORTEST_LAG = _ANALYSIS_HZ * 25 // 10_000  # 2.5 ms: 400 Hz
 _LONGEST_LAG = _ANALYSIS_HZ * 15 // 1000  # 15 ms: 67 Hz
 _NCC_WINDOW = _ANALYSIS_HZ * 20 // 1000
 _TONE_WINDOW = _ANALYSIS_HZ * 40 // 1000
-_STEADY_LAG = _ANALYSIS_HZ * 100 // 1000
+_STEADY_LAGS = tuple(_ANALYSIS_HZ * lag_ms // 1000 for lag_ms in (40, 50, 100))
 _PRE_EMPHASIS = 0.9
 _LOWEST_TONE_BIN = 13  # 325 Hz: below all call-progress tones, above the pitch that is all there is of an "n"
 _LINE_HALF_WIDTH = 2  # bins of 25 Hz: the main lobe of a Hann window
@@ -102,10 +102,14 @@ def two_lines(window: NDArray[np.float64]) -> tuple[float, tuple[int, ...]]:
 
 
 def steadiness(window: NDArray[np.float64]) -> float:
-    """The correlation of the window's last 20 ms with those of 100 ms before, -1 to 1."""
+    """The highest correlation of the window's last 20 ms with those of 40, 50 and 100 ms before, -1 to 1."""
     now = window[-_NCC_WINDOW:]
-    before = window[-_NCC_WINDOW - _STEADY_LAG : -_STEADY_LAG]
-    return float(now @ before / np.sqrt((now @ now + _NCC_WINDOW) * (before @ before + _NCC_WINDOW)))
+    energy = now @ now + _NCC_WINDOW
+    scores = []
+    for lag in _STEADY_LAGS:
+        before = window[-_NCC_WINDOW - lag : -lag]
+        scores.append(float(now @ before / np.sqrt(energy * (before @ before + _NCC_WINDOW))))
+    return max(scores)
 
 
 class VoiceDetector:
@@ -126,7 +130,7 @@ class VoiceDetector:
         self._vad = webrtcvad.Vad(aggressiveness)
         self._dc = DcBlocker(rate_hz)
         self._decimation = rate_hz // _ANALYSIS_HZ
-        self._window = np.zeros(_STEADY_LAG + _NCC_WINDOW, np.float64)
+        self._window = np.zeros(_STEADY_LAGS[-1] + _NCC_WINDOW, np.float64)
         self._noise_dbfs = ABSOLUTE_FLOOR_DBFS - ABOVE_NOISE_DB
         self._voiced_run_ms = 0
         self._voiced_left_ms = 0
