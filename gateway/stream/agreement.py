@@ -29,9 +29,7 @@ from gateway.stream.words import Word, key, keys, units, words_of, written
 _LOOP_RUNS: Mapping[int, int] = {1: 7, 2: 5, 3: 4}  # length of a phrase → repeats in a row that no talker makes; else 3
 _LONGEST_PHRASE = 12
 _MEMORY = 48  # committed words in which the start of a loop is looked for: 12 words × 4 rounds
-_CONTRADICTED = (
-    0.5  # above this share of wrong words the text is no guide to the place: times are, or the count of words
-)
+_CONTRADICTED = 0.7  # above this share of wrong words the text does not tell the place: times do, or the count of words
 
 
 @dataclass(frozen=True, slots=True)

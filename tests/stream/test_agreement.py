@@ -164,10 +164,10 @@ def test_seven_zeros_followed_by_other_digits_are_said() -> None:
 def test_f06_a_tail_that_never_settles_is_committed_by_force() -> None:
     agreement = Agreement(unstable_limit=10)
     chance = random.Random(3)
-    for length in range(1, 200):
+    for length in range(1, 120):
         step = agreement.feed(Hypothesis.of_text(" ".join(str(chance.randrange(10**6)) for _ in range(length))))
         assert len(step.unstable) <= 12
-    assert agreement.statistics()["forced"] > 100
+    assert agreement.statistics()["forced"] > 90
 
 
 def test_an_improbable_word_waits_for_one_more_agreement_and_asks_for_a_second_look() -> None:
@@ -211,9 +211,7 @@ def test_times_find_the_place_when_the_text_does_not() -> None:
     first = tuple(Word(text, 1000 * at, 1000 * at + 900) for at, text in enumerate(["aa", "bb", "cc", "dd"]))
     agreement.feed(Hypothesis(first, 4000))
     agreement.feed(Hypothesis(first, 4100))
-    other = tuple(
-        Word(text, 500 * at, 500 * at + 450) for at, text in enumerate(["p", "q", "r", "s", "t", "u", "v", "w"])
-    )
+    other = tuple(Word(text, 500 * at, 500 * at + 450) for at, text in enumerate("pqrstuvw"))
     # committed: aa bb cc, to sample 2900; the middle of "u" (2500..2950) lies before it, the middle of "v" behind
     assert written(agreement.feed(Hypothesis(other, 4200)).unstable) == "v w"
     assert written(agreement.feed(Hypothesis(other, 4300)).committed) == "v"
