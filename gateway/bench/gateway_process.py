@@ -70,6 +70,7 @@ class GatewayProcess:
         return self._process.pid
 
     async def __aenter__(self) -> Self:
+        self._work.mkdir(parents=True, exist_ok=True)
         plan = self._work / "dialplan.yaml"
         plan.write_text(yaml.safe_dump({"routes": self._routes}, allow_unicode=True), encoding="utf-8")
         environ = {

@@ -165,14 +165,16 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        masked, slots = plan.terms.mask(outcome.source_text)
-        text = unmask(await self._translated(masked), slots)
-        if text is None:  # the engine lost or doubled a slot: translate plainly, and repair by words
-            text = await self._translated(outcome.source_text)
-        checked = plan.terms.apply(outcome.source_text, text)
-        outcome.target_text = checked.text.strip()
+        checked = plan.terms.apply(outcome.source_text, await self._translated(outcome.source_text))
+        text, missed = checked.text, len(checked.missed)
+        if missed:  # what cannot be repaired afterwards is held by placeholders, if the engine returns them all
+            masked, slots = plan.terms.mask(outcome.source_text)
+            held = unmask(await self._translated(masked), slots)
+            if held is not None:
+                text, missed = held, 0
+        outcome.target_text = text.strip()
         outcome.term_hits, outcome.term_repairs = len(checked.hits), len(checked.repaired)
-        outcome.term_misses = len(checked.missed)
+        outcome.term_misses = missed
         outcome.translated_ns = self._clock()
 
     async def _translated(self, text: str) -> str:

@@ -82,6 +82,22 @@ class PromptBook:
         """1-D int16 at the book's rate; empty when the language has no such prompt."""
         return self._clips.get((language, name), np.zeros(0, np.int16))
 
+    async def missing(self) -> list[tuple[str, str]]:
+        """(language, name) of what is not in the cache yet; what is there is loaded."""
+        absent = []
+        for language in self._voices:
+            for name, text in self._texts.get(language, {}).items():
+                cached = await asyncio.to_thread(_read, self._path(language, text), self._rate_hz)
+                if cached is None:
+                    absent.append((language, name))
+                else:
+                    self._clips[language, name] = cached
+        return absent
+
+    def _path(self, language: str, text: str) -> Path:
+        key = hashlib.sha256(f"{self._voices[language]}|{text}|{self._rate_hz}".encode()).hexdigest()[:32]
+        return self._cache / f"{language}-{key}.wav"
+
     async def load(self, speech: SpeechService, names: Sequence[str] | None = None) -> None:
         """Read the prompts of all voices from the cache, synthesize the rest. SpeechError: a needed one failed."""
         wanted = [
@@ -100,8 +116,7 @@ class PromptBook:
                 log.warning("prompt_failed", language=language, prompt=name, error=str(error))
 
     async def _one(self, speech: SpeechService, language: str, text: str) -> Int16:
-        key = hashlib.sha256(f"{self._voices[language]}|{text}|{self._rate_hz}".encode()).hexdigest()[:32]
-        path = self._cache / f"{language}-{key}.wav"
+        path = self._path(language, text)
         cached = await asyncio.to_thread(_read, path, self._rate_hz)
         if cached is not None:
             return cached
