@@ -5,16 +5,20 @@ WebRTC's detector (Gaussian mixtures over six bands) keeps nearly every frame of
 telephone line it also takes ring-back, busy tone, DTMF, hum, clicks and loud noise for speech. A frame must
 therefore also pass, each measured on G.711 sound at 8 kHz:
 
-* **energy**: above -50 dBFS, and 6 dB above an adaptive noise floor;
+* **energy**: above -50 dBFS, and 4 dB above an adaptive noise floor;
 * **tonality**: a 40 ms window with 99.8 % of its energy in two spectral lines, or with 98 % in two lines that stay
   where they are at a level that stays, is a call-progress tone, DTMF or a beep. 3 % of the frames of a high voice
   look like that too, for a frame or two at a time: a voice that has been heard for 100 ms is given 60 ms;
 * **voicing**: somewhere in the last 300 ms the pre-emphasised sound was periodic with a voice's pitch (normalised
-  cross-correlation of 0.5 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise, knocks and clicks
+  cross-correlation of 0.42 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise, knocks and clicks
   stay below 0.35, three quarters of all speech frames are above 0.6. Unvoiced consonants live on the vowel
   before them; those that open an utterance are brought back by the end-pointer's pre-roll;
 * **steadiness**: the last 20 ms equal those of 40, 50 or 100 ms before (correlation 0.98). These are whole numbers of
   periods of mains hum at 50 and 60 Hz and of most call-progress tones; a voice's pitch does not hold that still.
+
+Kept at -30 dBFS through mu-law, of the frames within 15.9 dB of the active level: 97.2 % of 548 English and 98.3 % of
+508 Spanish telephone prompts; 99.97 % with the end-pointer's pre-roll and tail around what was kept. Music is not
+told from voices: early media has to be kept out by the state of the call.
 
 The sound is freed of DC first. Algorithmic delay: none beyond the frame.
 """
@@ -36,10 +40,10 @@ RATES_HZ = (8000, 16000, 32000, 48000)  # all that WebRTC's detector accepts
 FRAMES_MS = (10, 20, 30)
 
 ABSOLUTE_FLOOR_DBFS = -50.0
-ABOVE_NOISE_DB = 6.0
+ABOVE_NOISE_DB = 4.0
 HIGHEST_NOISE_FLOOR_DBFS = -42.0  # speech at -30 dBFS is never gated, however long it goes on without a pause
 NOISE_RISE_DB_PER_S = 2.0  # slower than the pauses of speech can undo
-VOICED_CORRELATION = 0.5
+VOICED_CORRELATION = 0.42  # two minutes of white and of pink noise, at -15 to -35 dBFS: no frame passes
 VOICED_RUN_MS = 40  # the onset of a tone looks voiced for less than this
 VOICED_HOLD_MS = 300
 TONAL_SHARE = 0.998
