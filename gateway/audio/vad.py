@@ -10,8 +10,9 @@ therefore also pass, each measured on G.711 sound at 8 kHz:
   where they are at a level that stays, is a call-progress tone, DTMF or a beep. 3 % of the frames of a high voice
   look like that too, for a frame or two at a time: a voice that has been heard for 100 ms is given 60 ms;
 * **voicing**: somewhere in the last 300 ms the pre-emphasised sound was periodic with a voice's pitch (normalised
-  cross-correlation of 0.42 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise, knocks and clicks
-  stay below 0.35, three quarters of all speech frames are above 0.6. Unvoiced consonants live on the vowel
+  cross-correlation of 0.42 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise
+  stay below 0.35, three quarters of all speech frames are above 0.6. A knock that rings passes for two frames of
+  five at most, as do the onsets of tones and hum: the end-pointer asks for three. Unvoiced consonants live on the vowel
   before them; those that open an utterance are brought back by the end-pointer's pre-roll;
 * **steadiness**: the last 20 ms equal those of 40, 50 or 100 ms before (correlation 0.98). These are whole numbers of
   periods of mains hum at 50 and 60 Hz and of most call-progress tones; a voice's pitch does not hold that still.
