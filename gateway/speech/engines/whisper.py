@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import numpy as np
 import structlog
+import tokenizers
+from faster_whisper.feature_extractor import FeatureExtractor
+from faster_whisper.tokenizer import Tokenizer
 
 from gateway.speech.engines import whisper_guard as guard
 from gateway.speech.engines.prose import base_language, has_words, joiner
@@ -52,16 +56,9 @@ class _Decoded:
 
 
 class WhisperRecognizer:
-    """A Whisper model directory in CTranslate2 format: ``model.bin``, ``config.json``, ``tokenizer.json``, vocabulary."""
+    """A Whisper model in CTranslate2 format: ``model.bin``, ``config.json``, ``tokenizer.json``, ``vocabulary.*``."""
 
     def __init__(self, model_dir: Path, *, threads: int = 1) -> None:
-        import ctranslate2
-        import tokenizers
-        from faster_whisper.feature_extractor import FeatureExtractor
-        from faster_whisper.tokenizer import Tokenizer
-
-        self._storage = ctranslate2.StorageView
-        self._tokenizer_class = Tokenizer
         self._model = ctranslate2.models.Whisper(
             str(model_dir), device="cpu", compute_type="int8", intra_threads=threads, inter_threads=1
         )
@@ -141,7 +138,9 @@ class WhisperRecognizer:
         window = min(window_frames, FULL_WINDOW_FRAMES)
         missing = window - features.shape[-1]
         padded = np.pad(features, ((0, 0), (0, missing)), constant_values=features.min()) if missing > 0 else features
-        return self._model.encode(self._storage.from_array(np.ascontiguousarray(padded[None], dtype=np.float32)))
+        return self._model.encode(
+            ctranslate2.StorageView.from_array(np.ascontiguousarray(padded[None], dtype=np.float32))
+        )
 
     def _identify(self, encoded: Any) -> str:
         if not self._model.is_multilingual:
@@ -150,7 +149,7 @@ class WhisperRecognizer:
 
     def _tokenizer(self, language: str) -> Any:
         if language not in self._tokenizers:
-            self._tokenizers[language] = self._tokenizer_class(
+            self._tokenizers[language] = Tokenizer(
                 self._words, self._model.is_multilingual, task="transcribe", language=language
             )
         return self._tokenizers[language]

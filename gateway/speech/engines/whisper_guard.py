@@ -199,7 +199,7 @@ def rejection(
         return "no-speech"
     if doubtful(text) and (no_speech > 0.3 or logprob < -0.7 or portrait_.peak_dbfs < -45 or portrait_.active_s < 0.12):
         return "boiler-plate"
-    if logprob < -1.6:
+    if logprob < -1.2 and (no_speech > 0.25 or logprob < -1.6):  # below a confidence of 0.3 no word is right
         return "no-speech"
     return None
 

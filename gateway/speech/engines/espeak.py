@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text to IPA with the espeak-ng that piper-tts brings along. espeak-ng is one global machine: one caller at a time."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from piper.phonemize_espeak import EspeakPhonemizer
+
+from gateway.speech.engines.prose import base_language, language_data
+
+_LOCK = threading.Lock()
+
+
+@cache
+def _phonemizer() -> EspeakPhonemizer:
+    return EspeakPhonemizer()
+
+
+def espeak_voice(language: str) -> str:
+    """espeak-ng's voice for the language; LookupError when the table has none."""
+    voice = language_data()["espeak"].get(base_language(language))
+    if voice is None:
+        raise LookupError(f"no phonemes for language {language!r}: add its espeak-ng voice to languages.json")
+    return str(voice)
+
+
+def phonemes(text: str, language: str) -> list[str]:
+    """IPA of each sentence, decomposed (NFD), punctuation and stress kept."""
+    with _LOCK:
+        return ["".join(sentence) for sentence in _phonemizer().phonemize(espeak_voice(language), text)]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kokoro-82M (StyleTTS 2 family) on ONNX: one model speaks many languages in the style of any of its voices.
+
+The model reads IPA in its own alphabet, where affricates are single letters, as in Kokoro's own G2P "misaki". Its
+letters for diphthongs were tried too: a recogniser read the result back no better. A style is a table of 256-vectors
+by number of tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+
+from gateway.speech.engines.clip import Sound, spoken
+from gateway.speech.engines.espeak import phonemes
+from gateway.speech.engines.onnx_session import open_session
+from gateway.speech.engines.prose import base_language
+from gateway.speech.errors import ModelMissing
+from gateway.speech.jobs import Speech
+from gateway.speech.protocols import SynthesizerCapabilities
+
+RATE_HZ = 24_000
+LONGEST_TOKENS = 508  # 510 rows of style, a pad at both ends
+LANGUAGES = ("en", "es", "fr", "hi", "it", "pt")  # what the model was trained on and espeak-ng can read
+
+_AFFRICATES = {"tʃ": "ʧ", "dʒ": "ʤ", "ts": "ʦ", "dz": "ʣ"}
+
+
+class KokoroSynthesizer:
+    """A directory: ``model.onnx``, ``vocab.json``, styles in ``voices*.npz`` (one array ``(510, 1, 256)`` a voice)."""
+
+    def __init__(self, model_dir: Path, *, voice: str | None = None, threads: int = 1) -> None:
+        tables = sorted(model_dir.glob("voices*.npz"))
+        if not tables:
+            raise ModelMissing(f"no Kokoro styles (voices*.npz) in {model_dir.name}: run `gateway models pull`")
+        self._styles: dict[str, Sound] = {}
+        for table in tables:
+            with np.load(table, allow_pickle=False) as styles:  # pickled arrays could run code
+                self._styles.update({name: styles[name].reshape(-1, 256) for name in styles.files})
+        vocabulary = json.loads((model_dir / "vocab.json").read_text(encoding="utf-8"))
+        self._ids: dict[str, int] = vocabulary.get("vocab", vocabulary)
+        if voice is not None and voice not in self._styles:
+            raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._styles)}")
+        names = tuple(sorted(self._styles, key=lambda name: (name != voice, name)))
+        self._session = open_session(model_dir / "model.onnx", threads)
+        self.capabilities = SynthesizerCapabilities(
+            voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
+        )
+
+    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+        """Speak at 24 kHz; LookupError names a language or voice that is not here."""
+        code = base_language(language)
+        if code not in self.capabilities.voices:
+            raise LookupError(f"Kokoro does not speak {language!r}: it speaks {', '.join(LANGUAGES)}")
+        name = voice or self.capabilities.voices[code][0]
+        if name not in self._styles:
+            raise LookupError(f"voice {name!r} is not among {', '.join(self._styles)}")
+
+        def speak(piece: str) -> Sound:
+            clips = [self._speak(letters(ipa), name, tempo) for ipa in phonemes(piece, code)]
+            return np.concatenate(clips) if clips else np.zeros(0, dtype=np.float32)
+
+        return spoken(text, language=code, rate_hz=RATE_HZ, voice=name, tempo=tempo, speak=speak)
+
+    def _speak(self, ipa: str, voice: str, tempo: float) -> Sound:
+        tokens = self.tokens(ipa)[:LONGEST_TOKENS]
+        if not tokens:
+            return np.zeros(0, dtype=np.float32)
+        style = self._styles[voice]
+        sound = self._session.run(
+            None,
+            {
+                "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
+                "style": style[min(len(tokens), len(style) - 1)][None].astype(np.float32),
+                "speed": np.array([tempo], dtype=np.float32),
+            },
+        )[0]
+        return np.asarray(sound, dtype=np.float32).reshape(-1)
+
+    def tokens(self, ipa: str) -> list[int]:
+        """Ids of the model's letters; what its alphabet lacks is left out."""
+        return [self._ids[letter] for letter in ipa if letter in self._ids]
+
+
+def letters(ipa: str) -> str:
+    """espeak-ng's IPA in the model's alphabet: accents stay apart (õ is two letters), the cedilla does not."""
+    text = unicodedata.normalize("NFD", ipa).replace("c\u0327", "ç")
+    for pair, letter in _AFFRICATES.items():
+        text = text.replace(pair, letter)
+    return re.sub(r"\s+", " ", text).strip()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Piper voices (VITS exported to ONNX): one directory, one language, quick enough to speak during a pause."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from piper import PiperVoice, SynthesisConfig
+from piper.config import PiperConfig
+
+from gateway.speech.engines.clip import Sound, spoken
+from gateway.speech.engines.onnx_session import open_session
+from gateway.speech.engines.prose import base_language
+from gateway.speech.errors import ModelMissing
+from gateway.speech.jobs import Speech
+from gateway.speech.protocols import SynthesizerCapabilities
+
+
+class PiperSynthesizer:
+    """A voice directory: ``NAME.onnx`` and ``NAME.onnx.json``. Several speakers in one model are several voices."""
+
+    def __init__(self, model_dir: Path, *, voice: str | None = None, threads: int = 1) -> None:
+        model = next(iter(sorted(model_dir.glob("*.onnx"))), None)
+        if model is None:
+            raise ModelMissing(f"no Piper voice (*.onnx) in {model_dir.name}: run `gateway models pull`")
+        settings = json.loads(model.with_name(model.name + ".json").read_text(encoding="utf-8"))
+        self._voice = PiperVoice(session=open_session(model, threads), config=PiperConfig.from_dict(settings))
+        self._speakers: dict[str, int | None] = dict(self._voice.config.speaker_id_map) or {model.stem: None}
+        names = tuple(self._speakers)
+        if voice is not None:
+            names = (voice, *(name for name in names if name != voice))
+        self._language = base_language(settings.get("language", {}).get("code") or settings["espeak"]["voice"])
+        self.capabilities = SynthesizerCapabilities(
+            voices={self._language: names}, rate_hz=self._voice.config.sample_rate, streams=False
+        )
+        if voice is not None and voice not in self._speakers:
+            raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._speakers)}")
+
+    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+        """Speak at the voice's own rate; LookupError names a language or voice that is not here."""
+        if base_language(language) != self._language:
+            raise LookupError(f"this voice speaks {self._language!r}, not {language!r}")
+        name = voice or self.capabilities.voices[self._language][0]
+        if name not in self._speakers:
+            raise LookupError(f"voice {name!r} is not among {', '.join(self._speakers)}")
+        style = SynthesisConfig(
+            speaker_id=self._speakers[name], length_scale=self._voice.config.length_scale / tempo, normalize_audio=False
+        )
+
+        def speak(piece: str) -> Sound:
+            chunks = [chunk.audio_float_array for chunk in self._voice.synthesize(piece, style)]
+            return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.float32)
+
+        return spoken(text, language=language, rate_hz=self.capabilities.rate_hz, voice=name, tempo=tempo, speak=speak)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several engines behind one face: text takes the shortest path of language pairs, speech its language's voice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from gateway.speech.engines.prose import base_language
+from gateway.speech.jobs import Speech, Translation
+from gateway.speech.protocols import Synthesizer, SynthesizerCapabilities, Translator, TranslatorCapabilities
+
+PREFERRED_PIVOT = "en"  # what public pair models are trained against; any language serves when it is the only way
+
+
+class RoutedTranslator:
+    """A translator over several; the first engine that offers a pair serves it."""
+
+    def __init__(self, engines: Sequence[Translator]) -> None:
+        self.engines = tuple(engines)
+        self._engine: dict[tuple[str, str], Translator] = {}
+        for engine in self.engines:
+            for pair in engine.capabilities.pairs:
+                self._engine.setdefault(pair, engine)
+        self._next: dict[str, list[str]] = {}
+        for source, target in sorted(self._engine):
+            self._next.setdefault(source, []).append(target)
+        for targets in self._next.values():
+            targets.sort(key=lambda language: (language != PREFERRED_PIVOT, language))
+
+    @cached_property
+    def capabilities(self) -> TranslatorCapabilities:
+        """All pairs that have a route, direct or not."""
+        pairs = {(source, target) for source in self._next for target in self._reach(source) if source != target}
+        return TranslatorCapabilities(
+            pairs=frozenset(pairs),
+            target_prefix=any(engine.capabilities.target_prefix for engine in self.engines),
+            batch=any(engine.capabilities.batch for engine in self.engines),
+        )
+
+    def route(self, source: str, target: str) -> tuple[str, ...]:
+        """The languages on the shortest way, both ends included; LookupError if there is none."""
+        first, last = base_language(source), base_language(target)
+        came_from = self._reach(first)
+        if last not in came_from:
+            raise LookupError(f"no translation from {source} to {target}: add a model for the pair or a pivot")
+        path = [last]
+        while path[-1] != first:
+            path.append(came_from[path[-1]])
+        return tuple(reversed(path))
+
+    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+        """Translate along the route; the same language comes back as it is."""
+        route = (
+            self.route(source, target) if base_language(source) != base_language(target) else (base_language(source),)
+        )
+        said = tuple(texts)
+        for here, there in pairwise(route):
+            said = self._engine[here, there].translate(said, source=here, target=there).texts
+        return Translation(texts=said, route=route)
+
+    def _reach(self, source: str) -> dict[str, str]:
+        """Breadth first, the preferred pivot first: language → the one before it on the way from ``source``."""
+        came_from = {source: source}
+        queue = deque([source])
+        while queue:
+            here = queue.popleft()
+            for there in self._next.get(here, ()):
+                if there not in came_from:
+                    came_from[there] = here
+                    queue.append(there)
+        return came_from
+
+
+class RoutedSynthesizer:
+    """A synthesizer over several, one default engine a language."""
+
+    def __init__(self, engines: Mapping[str, Synthesizer]) -> None:
+        self.engines = {base_language(language): engine for language, engine in engines.items()}
+        for language, engine in self.engines.items():
+            if language not in engine.capabilities.voices:
+                raise LookupError(
+                    f"the voice configured for {language!r} speaks {', '.join(engine.capabilities.voices)}"
+                )
+
+    @cached_property
+    def capabilities(self) -> SynthesizerCapabilities:
+        """Voices of the configured languages; ``rate_hz`` is the highest, each `Speech` names its own."""
+        voices = {language: self._names(language) for language in self.engines}
+        rates = [engine.capabilities.rate_hz for engine in self.engines.values()]
+        streams = any(engine.capabilities.streams for engine in self.engines.values())
+        return SynthesizerCapabilities(voices=voices, rate_hz=max(rates, default=0), streams=streams)
+
+    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+        """Speak with the language's engine, or with another that has the named voice in that language."""
+        code = base_language(language)
+        if code not in self.engines:
+            raise LookupError(f"no voice for {language!r}: configure one under `voices`")
+        engine = next((e for e in self._able(code) if voice is None or voice in e.capabilities.voices[code]), None)
+        if engine is None:
+            raise LookupError(f"no voice {voice!r} for {language!r}: there are {', '.join(self._names(code))}")
+        return engine.synthesize(text, language=code, voice=voice, tempo=tempo)
+
+    def _able(self, language: str) -> list[Synthesizer]:
+        others = [e for e in self.engines.values() if language in e.capabilities.voices]
+        own = self.engines[language]
+        return [own, *(e for e in others if e is not own)]
+
+    def _names(self, language: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(n for e in self._able(language) for n in e.capabilities.voices[language]))
