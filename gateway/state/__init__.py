@@ -1,2 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What outlives a process or is shared between gateways: Redis, with an embedded server when none is given."""
+
+from gateway.state.calls import CallRecord
+from gateway.state.errors import StateUnavailable
+from gateway.state.store import StateStore, open_store
+from gateway.state.terms import Terms, call_scope
+
+__all__ = ["CallRecord", "StateStore", "StateUnavailable", "Terms", "call_scope", "open_store"]
