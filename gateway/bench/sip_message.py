@@ -33,6 +33,7 @@ _COMPACT = {
     "x": "session-expires",
 }
 _TOKEN = re.compile(r"[A-Za-z0-9\-.!%*_+`'~]+\Z")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _URI = re.compile(
     r"(?P<scheme>sips?):(?:(?P<user>[^@\s<>\"]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:;?@\s<>\"]+)(?::(?P<port>\d{1,5}))?"
     r"(?P<rest>[;?][^\s<>\"]*)?\Z",
@@ -222,8 +223,10 @@ def parse_uri(text: str) -> SipUri:
 def parse_address(text: str) -> Address:
     """``"Name" <uri>;param`` or ``uri;param``; in the second form parameters belong to the header (section 20.10)."""
     text = text.strip()
-    if "<" in text:
-        display, _, rest = text.partition("<")
+    quoted = _QUOTED.match(text)  # a quoted name may hold brackets
+    bracket = text.find("<", quoted.end() if quoted else 0)
+    if bracket >= 0:
+        display, rest = text[:bracket], text[bracket + 1 :]
         uri, closing, params = rest.partition(">")
         if not closing:
             raise BadMessage("address without closing bracket")
