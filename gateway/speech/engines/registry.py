@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which engines there are, how lines of configuration become a set of them, and where a task meets its engine.
+"""Which engines there are, and how a line of configuration becomes one. Importing this loads no model library.
 
-Importing this loads no model library: the media process does, too.
-
-A line is ``ENGINE:MODEL[:OPTION]``: ``whisper:whisper-base``, ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or
+A line is ``ENGINE:MODEL[:OPTION]``: ``whisper:whisper-base`` (``faster:`` for the stock loop), ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or
 ``ct2:MODEL:en-pt``, ``piper:piper-en_US-joe-medium[:SPEAKER]``, ``kokoro:kokoro-82m-int8:jm_kumo``. MODEL is a
 directory of the model store with these files: whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox
 ``model.*.bin lex.*.bin vocab.*.spm`` (or ``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and
@@ -13,16 +11,10 @@ kokoro ``model.onnx vocab.json voices*.npz``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from gateway.speech.engines.routers import RoutedSynthesizer, RoutedTranslator
-from gateway.speech.jobs import MODEL_RATE_HZ, RecognizeTask, Result, SynthesizeTask, Task, TranslateTask
-from gateway.speech.protocols import Recognizer
 
 Factory = Callable[[Path, str | None, int], Any]
 """(model directory, option or None, threads) → engine."""
@@ -42,6 +34,7 @@ def _pair(option: str | None) -> tuple[str, str] | None:
 
 
 RECOGNIZERS: Mapping[str, Factory] = {
+    "faster": lambda model, _, threads: _engine("faster", "FasterWhisperRecognizer")(model, threads=threads),
     "whisper": lambda model, _, threads: _engine("whisper", "WhisperRecognizer")(model, threads=threads),
 }
 TRANSLATORS: Mapping[str, Factory] = {
@@ -73,83 +66,3 @@ def build(line: str, registry: Mapping[str, Factory], model_dir: Callable[[str],
     """The engine that the line describes, loaded. The store's ModelMissing passes through."""
     engine, model, option = parse_line(line, registry)
     return registry[engine](model_dir(model), option, threads)
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSpec:
-    """Which engines to build; lines as above. ``voices`` are (language, line) pairs. Crosses to the workers."""
-
-    recognizer: str
-    translators: tuple[str, ...]
-    voices: tuple[tuple[str, str], ...]
-    threads: int = 1
-
-    def models(self) -> tuple[str, ...]:
-        """Every model that the spec needs, once each, in order of use; ValueError names a faulty line."""
-        lines = [(self.recognizer, RECOGNIZERS), *((line, TRANSLATORS) for line in self.translators)]
-        lines += [(line, SYNTHESIZERS) for _, line in self.voices]
-        return tuple(dict.fromkeys(parse_line(line, registry)[1] for line, registry in lines))
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSet:
-    """Loaded engines. Calls may come from any thread, one at a time."""
-
-    recognizer: Recognizer
-    translator: RoutedTranslator
-    synthesizer: RoutedSynthesizer
-    spec: EngineSpec = field(compare=False)
-
-    def run(self, task: Task) -> Result:
-        """Do one task. LookupError names a pair or voice that is not there; sound and text never raise."""
-        match task:
-            case RecognizeTask():
-                return self.recognizer.recognize(
-                    task.pcm, language=task.language, hotwords=task.hotwords, context=task.context
-                )
-            case TranslateTask():
-                return self.translator.translate(task.texts, source=task.source, target=task.target)
-            case SynthesizeTask():
-                return self.synthesizer.synthesize(
-                    task.text, language=task.language, voice=task.voice, tempo=task.tempo
-                )
-
-    def warm(self) -> None:
-        """Run every engine once, so that the first call is as fast as the tenth: pages, kernels and arenas are set."""
-        import numpy as np  # noqa: PLC0415  # the media process imports this module and needs no arrays for it
-
-        time = np.arange(2 * MODEL_RATE_HZ) / MODEL_RATE_HZ
-        # a buzz with the rhythm of syllables passes the no-speech test of the levels and so reaches the model
-        buzz = sum(np.sin(2 * math.pi * 130.0 * n * time) / n for n in range(1, 20)) * np.sin(math.pi * 4 * time) ** 2
-        pcm = (buzz * 6000).astype("<i2").tobytes()
-        self.recognizer.recognize(pcm, language=None)
-        for engine in self.translator.engines:
-            source, target = min(engine.capabilities.pairs)
-            engine.translate(("1 2 3.",), source=source, target=target)
-        for language in self.synthesizer.engines:
-            self.synthesizer.synthesize("1, 2, 3.", language=language)
-
-    def capabilities(self) -> dict[str, Any]:
-        """Plain values for the service and the API: languages, pairs and voices."""
-        return {
-            "recognizer": sorted(self.recognizer.capabilities.languages),
-            "pairs": sorted(self.translator.capabilities.pairs),
-            "voices": {language: list(names) for language, names in self.synthesizer.capabilities.voices.items()},
-        }
-
-
-def build_engines(spec: EngineSpec, model_dir: Callable[[str], Path]) -> EngineSet:
-    """Load every engine of the spec. ``model_dir`` gives a model's directory and raises ModelMissing itself."""
-    spec.models()  # all lines are checked before the first model is loaded
-    voices: dict[str, Any] = {}
-    loaded: dict[str, Any] = {}
-    for language, line in spec.voices:
-        if line not in loaded:
-            loaded[line] = build(line, SYNTHESIZERS, model_dir, spec.threads)
-        voices[language] = loaded[line]
-    return EngineSet(
-        recognizer=build(spec.recognizer, RECOGNIZERS, model_dir, spec.threads),
-        translator=RoutedTranslator([build(line, TRANSLATORS, model_dir, spec.threads) for line in spec.translators]),
-        synthesizer=RoutedSynthesizer(voices),
-        spec=spec,
-    )
