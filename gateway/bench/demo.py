@@ -105,4 +105,3 @@ def write_artifacts(held: Conversation, out: Path, *, title: str, checks: tuple[
     )
     files["report"].write_text(page, encoding="utf-8")
     return {name: str(path) for name, path in files.items()}
-
