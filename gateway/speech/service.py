@@ -8,7 +8,7 @@ dies or is recycled disturbs no other. While a worker loads, its asyncio task ta
 A worker keeps no state that would be worth a farewell, so it is ended by SIGKILL: an orderly exit of a process with
 several OpenMP runtimes can hang or abort (LibreTranslate#1008).
 
-All methods belong to the event loop's thread; results come back to it through `asyncio.wrap_future`.
+All methods belong to the event loop's thread; the pools' threads speak to it through `call_soon_threadsafe`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Future
 from concurrent.futures.process import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -46,6 +47,8 @@ from gateway.speech.local import Engines, Failure, Loaded, Ran, WorkerSetup
 from gateway.speech.scheduler import Bounds, Entry, LoadMeter, Scheduler
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 KINDS: Mapping[type, str] = MappingProxyType(
     {RecognizeTask: "recognize", TranslateTask: "translate", SynthesizeTask: "synthesize"}
@@ -184,6 +187,7 @@ class LocalSpeechService:
         first_loads = []
         for worker in self._workers:
             worker.first_load = loop.create_future()
+            worker.first_load.add_done_callback(_retrieve)
             first_loads.append(worker.first_load)
             self._servants.append(loop.create_task(self._serve(worker), name=f"speech-worker-{worker.index}"))
         try:
@@ -280,7 +284,6 @@ class LocalSpeechService:
             self._note_busy()
             if worker.first_load is not None and not worker.first_load.done():
                 worker.first_load.set_exception(SpeechError("a speech worker could not be started"))
-                worker.first_load.exception()  # seen, should `start` be gone
             if all(other.state is State.ENDED for other in self._workers):
                 self._lose_queued("no speech worker is left")
 
@@ -325,17 +328,16 @@ class LocalSpeechService:
             initargs=(self._setup, os.getpid()),
         )
         try:
-            future = asyncio.wrap_future(worker.pool.submit(local.load))
+            submitted = worker.pool.submit(local.load)
         except OSError as error:  # no memory, no process
             return _not_loaded(type(error).__name__, str(error))
-        future.add_done_callback(_retrieve)
         # The pool has no public way to its process before Python 3.14; it is needed to end a hung one.
         (worker.process,) = worker.pool._processes.values()
-        done, _ = await asyncio.wait({future}, timeout=self._load_deadline_s)
-        if not done:
-            return _not_loaded("TimeoutError", f"a speech worker did not load in {self._load_deadline_s:g} s")
         try:
-            return future.result()
+            async with asyncio.timeout(self._load_deadline_s):
+                return await _heard(submitted)
+        except TimeoutError:
+            return _not_loaded("TimeoutError", f"a speech worker did not load in {self._load_deadline_s:g} s")
         except BrokenExecutor:
             return _not_loaded("BrokenExecutor", "a speech worker ended while it loaded its models (out of memory?)")
         except Exception as error:  # e.g. capabilities that cannot be pickled
@@ -359,21 +361,21 @@ class LocalSpeechService:
         worker.state = State.BUSY
         self._note_busy()
         try:
-            future = asyncio.wrap_future(pool.submit(local.run_task, job.task))
+            submitted = pool.submit(local.run_task, job.task)
         except BrokenExecutor:  # it died unseen before it got the task, which is not to blame
             self._scheduler.requeue(entry)
             self._nudge_all()
             return False
+        deadline_s = self._deadlines_s[job.kind]
         try:
-            future.add_done_callback(_retrieve)
-            deadline_s = self._deadlines_s[job.kind]
-            done, _ = await asyncio.wait({future}, timeout=deadline_s)
-            if not done:
-                self._counts.hung += 1
-                self._lose(job, f"a {job.kind} task ran longer than {deadline_s:g} s")
-                log.error("speech_worker_hung", worker=worker.index, kind=job.kind, deadline_s=deadline_s)
-                return False
-            self._deliver(worker, entry, future.result())
+            async with asyncio.timeout(deadline_s):
+                ran = await _heard(submitted)
+            self._deliver(worker, entry, ran)
+        except TimeoutError:
+            self._counts.hung += 1
+            self._lose(job, f"a {job.kind} task ran longer than {deadline_s:g} s")
+            log.error("speech_worker_hung", worker=worker.index, kind=job.kind, deadline_s=deadline_s)
+            return False
         except asyncio.CancelledError:
             self._lose(job, "the speech service was closed")
             raise
@@ -467,13 +469,37 @@ class LocalSpeechService:
             self._lose(entry.payload, reason)
 
 
+def _heard(submitted: Future[T]) -> asyncio.Future[T]:
+    """The pool's future on this loop. Unlike `asyncio.wrap_future`, giving it up does not cancel the pool's own:
+    Python 3.11's pool would stumble over a cancelled future when its process dies."""
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Future[T] = loop.create_future()
+
+    def deliver() -> None:
+        if heard.done():
+            return
+        error = submitted.exception()
+        if error is None:
+            heard.set_result(submitted.result())
+        else:
+            heard.set_exception(error)
+            heard.exception()  # seen, should nobody wait any more
+
+    def tell(_: Future[T]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(deliver)
+
+    submitted.add_done_callback(tell)
+    return heard
+
+
 def _fail(job: _Job, error: SpeechError) -> None:
     if not job.future.done():
         job.future.set_exception(error)
 
 
 def _retrieve(future: asyncio.Future[Any]) -> None:
-    """Mark an exception as seen: the owner of a ticket need not wait for it."""
+    """Mark an exception as seen: who could wait for it, e.g. the owner of a ticket, need not."""
     if not future.cancelled():
         future.exception()
 

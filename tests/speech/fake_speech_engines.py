@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines for the tests of the speech service: the task itself says what its run shall do.
+"""Engines for the tests of the speech service: the task itself says what its run shall do; and how to watch workers.
 
 Imports little, because every worker process of a test imports it.
 """
@@ -10,11 +10,24 @@ import asyncio
 import os
 import resource
 import signal
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gateway.speech.errors import ModelMissing
-from gateway.speech.jobs import Recognition, RecognizeTask, Result, Speech, SynthesizeTask, Task, Translation
+from gateway.speech.jobs import (
+    Recognition,
+    RecognizeTask,
+    Result,
+    Speech,
+    SynthesizeTask,
+    Task,
+    TranslateTask,
+    Translation,
+)
+
+if TYPE_CHECKING:
+    from gateway.speech.service import LocalSpeechService
 
 
 class OddError(Exception):
@@ -125,3 +138,33 @@ class FailsLater:
             raise ModelMissing("the store is gone")
         self.mark.touch()
         return FakeEngines()
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(main, 90))
+
+
+def say(*texts: str) -> TranslateTask:
+    return TranslateTask(texts, "xx", "yy")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def pids(service: LocalSpeechService) -> list[int]:
+    return [worker["pid"] for worker in service.statistics()["workers"]]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    # The service tells its state, it does not announce it.
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def until_ready(service: LocalSpeechService) -> None:
+    await until(lambda: all(worker["state"] != "loading" for worker in service.statistics()["workers"]))
