@@ -24,8 +24,8 @@ DECLINE = 603
 class CallEvents(Protocol):
     """Who is told what the library says about a call. All on the owner thread."""
 
-    def call_state(self, call: SipCall) -> None:
-        """The dialog moved on."""
+    def call_state(self, call: SipCall, *, local: bool) -> None:
+        """The dialog moved on; ``local`` when a timer of ours or a broken transport moved it."""
 
     def call_media(self, call: SipCall) -> None:
         """Offer and answer were settled anew."""
@@ -73,7 +73,7 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
             log.error("call_callback_failed", callback=name, error=type(error).__name__, reason=_reason(error))
 
     def onCallState(self, prm: Any) -> None:
-        self._tell("call_state", lambda: self._events.call_state(self))
+        self._tell("call_state", lambda: self._events.call_state(self, local=local_cause(prm.e)))
 
     def onCallMediaState(self, prm: Any) -> None:
         self._tell("call_media", lambda: self._events.call_media(self))
@@ -86,6 +86,12 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
 
     def onCallReplaceRequest(self, prm: Any) -> None:
         prm.statusCode = DECLINE
+
+
+def local_cause(event: Any) -> bool:
+    """Whether a timer of ours or a broken transport caused the event, not the peer."""
+    causes = (pj.PJSIP_EVENT_TIMER, pj.PJSIP_EVENT_TRANSPORT_ERROR)
+    return event.type in causes or (event.type == pj.PJSIP_EVENT_TSX_STATE and event.body.tsxState.type in causes)
 
 
 def _reason(error: BaseException) -> str:

@@ -160,14 +160,21 @@ class LegSwitch:
             )
         )
 
-    def call_state(self, call: SipCall) -> None:
+    def call_state(self, call: SipCall, *, local: bool) -> None:
         info = call.getInfo()
         leg = call.leg
         if info.state == pj.PJSIP_INV_STATE_DISCONNECTED:
             call.leg = None
             if leg is not None:
                 self._release(leg)
-                self._say(Ended(leg.id, int(info.lastStatusCode), str(info.lastReason), by_remote=not leg.ended_here))
+                self._say(
+                    Ended(
+                        leg.id,
+                        int(info.lastStatusCode),
+                        str(info.lastReason),
+                        by_remote=not (local or leg.ended_here),
+                    )
+                )
         elif leg is None:
             return
         elif info.state == pj.PJSIP_INV_STATE_EARLY and not leg.incoming:

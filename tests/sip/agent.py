@@ -101,7 +101,7 @@ class Ear:
             "level": float(np.sqrt((last**2).mean())) if last.size else 0.0,
             "worst_step_ms": float(steps.max()),
             "p99_step_ms": float(np.percentile(steps, 99)),
-            "first_loud_sample": loud[0] if loud else None,
+            "loud_samples": FRAME * len(loud),
             "last_arrived_ns": frames[-1].arrived_ns if frames else 0,
         }
 
@@ -137,6 +137,8 @@ class Driver:
                 self.agent.answer(event.leg)
         self.say(event=type(event).__name__, **values)
         if isinstance(event, Ended):
+            self.ears.pop(event.leg, None)
+            self.sources.pop(event.leg, None)
             self.agent.hangup(event.leg)  # a late command for a leg that is gone: ignored and counted
         if isinstance(event, MediaActive) and self.options.get("hangup_on_media"):
             self.agent.hangup(event.leg)

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import socket
+import statistics
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+from churn import churn
 from conftest import AgentProcess, until
 from g711 import tone
 from peer import Peer
@@ -143,12 +146,12 @@ def test_statistics_tell_library_limits_and_rtp(agents: Agents) -> None:
         leg = agent.event("MediaActive")["leg"]
         peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
         assert until(lambda: agent.statistics()["rtp"].get(leg, {}).get("rx_packets", 0) > 20)
-        statistics = agent.statistics()
-        assert statistics["rtp"][leg]["tx_packets"] > 20
-        assert statistics["rtp"][leg]["rx_lost"] == 0
-        assert statistics["library"]["version"][0].isdigit()
-        assert statistics["max_legs"] >= 4
-        assert statistics["commands"]["dropped"] == 0
+        told = agent.statistics()
+        assert told["rtp"][leg]["tx_packets"] > 20
+        assert told["rtp"][leg]["rx_lost"] == 0
+        assert told["library"]["version"][0].isdigit()
+        assert told["max_legs"] >= 4
+        assert told["commands"]["dropped"] == 0
         peer.bye()
 
 
@@ -168,3 +171,59 @@ def test_k07_no_digit_and_no_number_in_the_log(agents: Agents) -> None:
     logged = "".join(line for line in agent.errors if "pii." not in line)
     assert "pjsip_log" in logged
     assert not [line for line in agent.errors if "4930998877" in line or "551199887766" in line or "Signal" in line]
+
+
+def test_d12_two_hundred_calls_leave_no_thread_and_no_file(agents: Agents) -> None:
+    agent = agents(auto_answer=True, tone_hz=440)
+    samples = churn(agent, 200, hold_s=0.02)
+    first, last = samples[0], samples[-1]
+    assert last["threads"] <= first["threads"]
+    assert last["fds"] <= first["fds"]
+    counts = agent.statistics()["counts"]
+    assert (counts["incoming"], counts["ended"], counts["callback_errors"]) == (200, 200, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_d12_memory_is_flat_after_the_first_half_minute(agents: Agents) -> None:
+    agent = agents(auto_answer=True, tone_hz=440)
+    samples = churn(agent, 1000)
+    late = samples[len(samples) // 2 :]
+    slope = np.polyfit([s["calls"] for s in late], [s["rss_kb"] for s in late], 1)[0]
+    assert slope < 3, f"{slope:.1f} KiB a call"  # 0.4 measured; a leaked call would be 10 and more
+
+
+def test_a13_contact_and_sdp_carry_the_public_address(agents: Agents) -> None:
+    agent = agents(auto_answer=True, settings={"bind_address": "0.0.0.0", "public_address": "192.0.2.7"})
+    with Peer(agent.port) as peer:
+        answer = peer.invite()
+        assert answer.code == 200
+        assert f"192.0.2.7:{agent.port}" in answer.headers["contact"]
+        assert "c=IN IP4 192.0.2.7" in answer.body
+        peer.answer = None  # the public address is not reachable here: the BYE goes to where the INVITE went
+        assert peer.bye().code == 200
+
+
+def test_commands_are_quick_without_a_udp_transport_too(agents: Agents) -> None:
+    for transports in (["udp", "tcp"], ["tcp"]):
+        agent = agents(settings={"transports": transports})
+        latencies = agent.ask("latency", "latency_us", 20)["latency_us"]
+        # the poll lasts 20 ms; what is woken waits far less, what polls waits 5 ms at most
+        assert statistics.median(latencies) < 8000
+
+
+def test_a23_ten_calls_at_once_after_start_get_100_and_an_answer(agents: Agents) -> None:
+    agent = agents(auto_answer=True)
+    peers = [Peer(agent.port) for _ in range(10)]
+    for peer in peers:
+        peer.request("INVITE", peer.sdp())
+    codes = []
+    for peer in peers:
+        message = peer.final("INVITE")
+        codes.append(message.code)
+    assert sorted(set(codes)) == [200, 486]
+    assert codes.count(200) == agent.statistics()["max_legs"]
+    agent.tell("stop")
+    assert agent.process.wait(20) == 0
+    for peer in peers:
+        peer.__exit__(None, None, None)

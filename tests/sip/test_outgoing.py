@@ -112,7 +112,9 @@ def test_tcp_port_without_listener_fails_at_once(agents: Agents) -> None:
     agent = agents()
     start = time.monotonic()
     agent.tell("dial", leg="b", uri=f"sip:100@127.0.0.1:{free_port()};transport=tcp")
-    assert agent.event("Ended", leg="b")["code"] in (502, 503)
+    ended = agent.event("Ended", leg="b")
+    assert ended["code"] in (502, 503)
+    assert not ended["by_remote"], "nobody was there to refuse"
     assert time.monotonic() - start < 3
 
 

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Odd RTP: what peers really send, and what strangers try."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+import subprocess
+import threading
+import time
+import wave
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import AgentProcess, free_port, until
+from g711 import peak_hz, tone
+from peer import Peer
+
+pytestmark = pytest.mark.sip
+
+Agents = Callable[..., AgentProcess]
+
+
+def pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def test_b01_new_ssrc_with_lower_numbers_is_heard_at_once(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+        pause(1)
+        peer.rtp.silence()
+        pause(0.06)
+        peer.rtp.ssrc, peer.rtp.timestamp = 0x999, 123_456
+        peer.rtp.seq = (peer.rtp.seq - 8600) & 0xFFFF
+        peer.rtp.stream(peer.remote_rtp, tone(1500, 1))
+        pause(1.3)
+        heard = agent.hear(leg)  # the last second: with more than 0.3 s lost the old tone would show
+        assert heard["peak_hz"] == pytest.approx(1500, abs=3)
+        assert heard["tone_share"] > 0.95
+        assert heard["gaps"] == 0
+        peer.bye()
+
+
+@pytest.mark.parametrize("ptime_ms", [10, 40, 60])
+def test_b07_other_packet_times_give_frames_of_20_ms(agent: AgentProcess, ptime_ms: int) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        sound, step = tone(1000, 3), 8 * ptime_ms
+        start = time.monotonic()
+        for number in range(2000 // ptime_ms):
+            peer.rtp.send(peer.remote_rtp, sound[number * step : (number + 1) * step], step=step)
+            pause(max(0.0, start + (number + 1) * ptime_ms / 1000 - time.monotonic()))
+        heard = agent.hear(leg)
+        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+        assert heard["tone_share"] > 0.98
+        assert heard["samples"] == 160 * heard["frames"]
+        assert heard["gaps"] == 0
+        peer.bye()
+
+
+def test_b08_comfort_noise_once_and_then_nothing(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite(peer.sdp(formats="0 13"))
+        leg = agent.event("MediaActive")["leg"]
+        peer.rtp.send(peer.remote_rtp, b"\x40", 13)
+        pause(3)
+        heard = agent.hear(leg)
+        assert heard["samples"] > 8000 * 2.5
+        assert heard["gaps"] == 0
+        assert agent.events("Ended") == []
+        peer.bye()
+
+
+def test_b10_private_address_in_the_offer_is_answered_to_the_real_source(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as elsewhere:
+            elsewhere.bind(("127.9.9.9", 0))  # what the offer says; the sound comes from the peer's own socket
+            offer = peer.sdp().replace("c=IN IP4 127.0.0.1", "c=IN IP4 127.9.9.9")
+            peer.invite(offer.replace(f"m=audio {peer.rtp.port}", f"m=audio {elsewhere.getsockname()[1]}"))
+        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+        assert until(lambda: len(peer.rtp.received) > 20, 3)
+        peer.bye()
+
+
+@pytest.mark.parametrize("same_ssrc", [True, False])
+def test_b11_a_third_address_neither_redirects_nor_is_heard(agent: AgentProcess, same_ssrc: bool) -> None:
+    with Peer(agent.port) as peer, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.9", 0))
+        stranger.setblocking(False)
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+        pause(0.6)
+        noise = tone(2000, 1)
+        for number in range(75):
+            seq, stamp, ssrc = number, number * 160, 77
+            if same_ssrc:
+                seq, stamp, ssrc = (peer.rtp.seq + 1) & 0xFFFF, peer.rtp.timestamp + 160, peer.rtp.ssrc
+            stranger.sendto(struct.pack("!BBHII", 0x80, 0, seq, stamp, ssrc) + noise[:160], peer.remote_rtp)
+            pause(0.02)
+        heard = agent.hear(leg)
+        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+        assert heard["tone_share"] > 0.95
+        with pytest.raises(BlockingIOError):
+            stranger.recv(2048)
+        before = len(peer.rtp.received)
+        assert until(lambda: len(peer.rtp.received) > before + 10)
+        peer.bye()
+
+
+def test_b19_the_first_word_is_heard_from_its_first_sample(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite()
+        sound, start = tone(1000, 1), time.monotonic()
+        for number in range(50):
+            peer.rtp.send(peer.remote_rtp, sound[number * 160 : (number + 1) * 160])
+            pause(max(0.0, start + (number + 1) * 0.02 - time.monotonic()))
+        leg = agent.event("MediaActive")["leg"]
+        pause(0.2)
+        assert agent.hear(leg)["loud_samples"] >= 8000 - 160
+        peer.bye()
+
+
+def test_jitter_of_a_frame_loses_no_tone(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        sound, start = tone(1000, 4), time.monotonic()
+        for number in range(200):
+            late_s = (number * 7 % 5) * 0.005  # 0 to 20 ms, the same in every run
+            pause(max(0.0, start + number * 0.02 + late_s - time.monotonic()))
+            peer.rtp.send(peer.remote_rtp, sound[number * 160 : (number + 1) * 160])
+        heard = agent.hear(leg)
+        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+        assert heard["tone_share"] > 0.9
+        assert heard["gaps"] == 0
+        peer.bye()
+
+
+def test_d05_egress_stays_even_beside_a_busy_python_thread(agents: Agents) -> None:
+    agent = agents(auto_answer=True, tone_hz=440)
+    with Peer(agent.port) as peer:
+        peer.invite()
+        assert until(lambda: len(peer.rtp.received) > 10)
+        agent.tell("busy", seconds=4)
+        pause(0.2)
+        first = len(peer.rtp.received)
+        pause(3.5)
+        packets = peer.rtp.received[first:]
+        seconds = (packets[-1].at_ns - packets[0].at_ns) / 1e9
+        assert (len(packets) - 1) / seconds == pytest.approx(50, rel=0.01)
+        assert all(b.timestamp - a.timestamp == 160 for a, b in itertools.pairwise(packets))
+        assert all((b.seq - a.seq) & 0xFFFF == 1 for a, b in itertools.pairwise(packets))
+        peer.bye()
+
+
+def test_d04_status_is_polled_during_a_storm_of_calls(agents: Agents) -> None:
+    """Readers never touch the library, so no lock order can be wrong: every poll is answered."""
+    agent = agents(auto_answer=True, tone_hz=440)
+    over = threading.Event()
+    slowest = [0.0]
+
+    def poll() -> None:
+        while not over.is_set():
+            start = time.monotonic()
+            agent.statistics()
+            slowest[0] = max(slowest[0], time.monotonic() - start)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        for _ in range(20):
+            with Peer(agent.port) as peer:
+                assert peer.invite().code == 200
+                assert peer.bye().code == 200
+    finally:
+        over.set()
+        poller.join(10)
+    assert 0 < slowest[0] < 1
+
+
+def test_baresip_call_both_ways(agents: Agents, baresip: str, tmp_path: Path) -> None:
+    agent = agents(auto_answer=True, tone_hz=440)
+    with wave.open(str(tmp_path / "tone.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes((np.sin(2 * np.pi * 1000 * np.arange(80_000) / 8000) * 8000).astype("<i2").tobytes())
+    modules = ["account.so", "aubridge.so", "aufile.so", "g711.so", "menu.so", "sndfile.so", "stdio.so"]
+    config = [
+        "module_path /usr/lib/baresip/modules",
+        *(f"{'module_app' if name in ('account.so', 'menu.so') else 'module'} {name}" for name in modules),
+        "net_interface 127.0.0.1",
+        f"sip_listen 127.0.0.1:{free_port()}",
+        f"audio_source aufile,{tmp_path}/tone.wav",
+        "audio_player aubridge,x",
+        "audio_channels 1-1",
+        f"snd_path {tmp_path}",
+        "rtp_ports 20000-20100",
+    ]
+    (tmp_path / "config").write_text("\n".join(config) + "\n")
+    (tmp_path / "accounts").write_text("<sip:bare@127.0.0.1>;regint=0;audio_codecs=PCMU/8000\n")
+    (tmp_path / "contacts").write_text("")
+    process = subprocess.Popen(
+        [baresip, "-f", str(tmp_path), "-e", f"/dial sip:77@127.0.0.1:{agent.port}", "-t", "4"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        leg = agent.event("MediaActive", 10)["leg"]
+        assert until(lambda: agent.hear(leg)["samples"] > 16_000)
+        heard = agent.hear(leg)
+        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+        agent.event("Ended", 15, leg=leg)
+        process.wait(10)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    recorded = [path for path in tmp_path.glob("*.wav") if "dec" in path.name]
+    assert recorded, "baresip recorded nothing"
+    with wave.open(str(recorded[0])) as file:
+        samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+    assert peak_hz(samples[-8000:])[0] == pytest.approx(440, abs=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a13_a_caller_that_never_acks_is_ended(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.request("INVITE", peer.sdp())
+        assert peer.final("INVITE").code == 200
+        leg = agent.event("Incoming")["leg"]
+        ended = agent.event("Ended", 45, leg=leg)  # 64 * T1 = 32 s
+        assert not ended["by_remote"]
+        assert agent.statistics()["free_legs"] == agent.statistics()["max_legs"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a08_a09_session_timer_is_refreshed_or_the_call_ends(agent: AgentProcess) -> None:
+    """The caller refreshes once by UPDATE, then falls silent: alive past the first expiry, ended after the second."""
+    with Peer(agent.port) as peer:
+        timers = "Supported: timer\r\nSession-Expires: 90;refresher=uac\r\nMin-SE: 90\r\n"
+        answer = peer.invite(extra=timers)
+        assert "90;refresher=uac" in answer.headers["session-expires"].replace(" ", "")
+        leg = agent.event("Answered")["leg"]
+        start = time.monotonic()
+        pause(45)
+        peer.request("UPDATE", extra=timers)
+        assert peer.final("UPDATE").code == 200
+        pause(55)
+        assert agent.events("Ended") == [], "the refresh did not count"
+        assert peer.wait_bye(60) is not None
+        assert 45 + 50 < time.monotonic() - start < 45 + 100
+        agent.event("Ended", leg=leg, by_remote=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a10_session_expires_too_small_is_422(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        answer = peer.invite(extra="Supported: timer\r\nSession-Expires: 60\r\n")
+        assert answer.code == 422
+        assert int(answer.headers["min-se"]) >= 90
