@@ -175,6 +175,8 @@ def parse(datagram: bytes) -> Message:
         lines = _unfold(head.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadMessage("headers are not UTF-8") from error
+    if any("\r" in line or "\n" in line for line in lines):
+        raise BadMessage("a line break that is not CRLF")  # a header of ours must not carry it on
     headers = tuple(_header(line) for line in lines[1:])
     if len(headers) > MAX_HEADERS:
         raise BadMessage("too many headers")
