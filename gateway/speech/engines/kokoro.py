@@ -46,7 +46,7 @@ class KokoroSynthesizer:
         if voice is not None and voice not in self._styles:
             raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._styles)}")
         names = tuple(sorted(self._styles, key=lambda name: (name != voice, name)))
-        self._session = open_session(model_dir / "model.onnx", threads)
+        self._session = open_session(model_dir / "model.onnx", threads, arena=True)
         self.capabilities = SynthesizerCapabilities(
             voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
         )

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which engines there are, and how a line of configuration becomes one. Importing this loads no model library.
 
-A line is ``ENGINE:MODEL[:OPTION]``: ``whisper:whisper-base`` (``faster:`` for the stock loop), ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or
-``ct2:MODEL:en-pt``, ``piper:piper-en_US-joe-medium[:SPEAKER]``, ``kokoro:kokoro-82m-int8:jm_kumo``. MODEL is a
-directory of the model store with these files: whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox
-``model.*.bin lex.*.bin vocab.*.spm`` (or ``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and
-``source.spm target.spm`` or ``sentencepiece.bpe.model`` or ``tokenizer.json``; piper ``NAME.onnx NAME.onnx.json``;
-kokoro ``model.onnx vocab.json voices*.npz``.
+A line is ``ENGINE:MODEL[:OPTION]``: ``whisper:whisper-base`` (``faster_whisper:…`` is the stock loop, to compare
+with), ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or ``ct2:MODEL:en-pt``, ``piper:piper-en_US-joe-medium`` or
+``piper:MODEL:SPEAKER``, ``kokoro:kokoro-82m-int8:jm_kumo``. MODEL is a directory of the model store with these files:
+whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox ``model.*.bin lex.*.bin vocab.*.spm`` (or
+``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and ``source.spm target.spm`` or
+``sentencepiece.bpe.model`` or ``tokenizer.json``; piper ``NAME.onnx NAME.onnx.json``; kokoro ``model.onnx vocab.json
+voices*.npz``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _pair(option: str | None) -> tuple[str, str] | None:
 
 
 RECOGNIZERS: Mapping[str, Factory] = {
-    "faster": lambda model, _, threads: _engine("faster", "FasterWhisperRecognizer")(model, threads=threads),
+    "faster_whisper": lambda model, _, threads: _engine("faster", "FasterWhisperRecognizer")(model, threads=threads),
     "whisper": lambda model, _, threads: _engine("whisper", "WhisperRecognizer")(model, threads=threads),
 }
 TRANSLATORS: Mapping[str, Factory] = {
