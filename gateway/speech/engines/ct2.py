@@ -82,12 +82,21 @@ class CTranslate2Translator:
             beam_size=1,  # greedy: a fixed cost per clause
             max_batch_size=BATCH_TOKENS,
             batch_type="tokens",
-            max_decoding_length=2 * max(map(len, tokens)) + SPARE_TOKENS,
+            max_decoding_length=_most(max(map(len, tokens))) + len(prefix),
         )
-        return [self._text(result.hypotheses[0], len(prefix)) for result in results]
+        # the limit is the batch's longest; each answer keeps to its own, so that it does not depend on its neighbours
+        return [
+            self._text(result.hypotheses[0][len(prefix) :][: _most(len(asked))])
+            for asked, result in zip(tokens, results, strict=True)
+        ]
 
-    def _text(self, tokens: list[str], prefix: int) -> str:
-        return self._pieces.decode([token for token in tokens[prefix:] if token not in {END, "<pad>", "<unk>"}]).strip()
+    def _text(self, tokens: list[str]) -> str:
+        marks = {END, "<pad>", "<unk>", *self._codes.values()}
+        return self._pieces.decode([token for token in tokens if token not in marks]).strip()
+
+
+def _most(tokens: int) -> int:
+    return 2 * tokens + SPARE_TOKENS
 
 
 def language_tokens(vocabulary: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engines with their real models, judged by each other: what a voice says, the recogniser reads at 8 kHz."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soxr
+
+from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
+from gateway.speech.engines.registry import TRANSLATORS, build
+from gateway.speech.jobs import (
+    MODEL_RATE_HZ,
+    Recognition,
+    RecognizeTask,
+    Speech,
+    SynthesizeTask,
+    TranslateTask,
+    Translation,
+)
+
+pytestmark = pytest.mark.model
+
+SPEC = EngineSpec(
+    recognizer="whisper:whisper-base",
+    translators=("firefox:firefox-en-pt", "firefox:firefox-pt-en"),
+    voices=(("en", "piper:piper-en_US-joe-medium"), ("pt", "kokoro:kokoro-82m-int8:jm_kumo")),
+    threads=2,
+)
+
+
+@pytest.fixture(scope="module")
+def engines(model_dir: Callable[[str], Path]) -> EngineSet:
+    built = build_engines(SPEC, model_dir)
+    built.warm()
+    return built
+
+
+def say(engines: EngineSet, text: str, language: str, tempo: float = 1.0) -> Speech:
+    speech = engines.run(SynthesizeTask(text, language, tempo=tempo))
+    assert isinstance(speech, Speech)
+    return speech
+
+
+def over_the_phone(speech: Speech) -> bytes:
+    """Through an 8 kHz line, with the silence around it that a talker leaves."""
+    sound = np.frombuffer(speech.pcm, dtype="<i2")
+    line = soxr.resample(soxr.resample(sound, speech.rate_hz, 8000), 8000, MODEL_RATE_HZ)
+    quiet = np.zeros(MODEL_RATE_HZ * 3 // 10, dtype=np.int16)
+    return np.concatenate([quiet, line, quiet]).astype("<i2").tobytes()
+
+
+def hear(engines: EngineSet, pcm: bytes, language: str | None, hotwords: tuple[str, ...] = ()) -> Recognition:
+    heard = engines.run(RecognizeTask(pcm, language, hotwords))
+    assert isinstance(heard, Recognition)
+    return heard
+
+
+def words(text: str) -> list[str]:
+    return re.sub(r"[^\w ]", " ", text.casefold()).split()
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "Good morning, can you help me with my electricity bill?"),
+        ("pt", "Bom dia, o senhor pode me ajudar com a conta de luz?"),
+    ],
+)
+def test_round_trip_over_eight_kilohertz(engines: EngineSet, language: str, text: str) -> None:
+    pcm = over_the_phone(say(engines, text, language))
+    heard = hear(engines, pcm, language)
+    missing = set(words(text)) - set(words(heard.text))
+    assert len(missing) <= 1, heard
+    assert heard.confidence > 0.6
+    assert heard.rejected is None
+    assert hear(engines, pcm, None).language == language  # B3: identified from the same encoder output
+
+
+def test_the_same_sound_gives_the_same_text(engines: EngineSet) -> None:
+    pcm = over_the_phone(say(engines, "The meeting is on Thursday.", "en"))
+    assert hear(engines, pcm, "en") == hear(engines, pcm, "en")
+
+
+def test_f05_real_repeats_are_heard(engines: EngineSet) -> None:
+    heard = hear(engines, over_the_phone(say(engines, "No, no, no! I said no.", "en")), "en")
+    assert words(heard.text).count("no") >= 3
+
+
+def test_f01_a_spoken_thank_you_survives(engines: EngineSet) -> None:
+    assert "thank" in hear(engines, over_the_phone(say(engines, "Thank you very much.", "en")), "en").text.lower()
+
+
+def test_sound_beyond_the_window_is_heard_whole(engines: EngineSet) -> None:
+    numbers = ["apples", "bread", "cheese", "dinner", "eggs", "fish", "garlic", "honey"]
+    text = " ".join(
+        f"On day {i} we should buy some fresh {n} at the market near the station." for i, n in enumerate(numbers, 1)
+    )
+    speech = say(engines, text, "en")
+    assert len(speech.pcm) / 2 / speech.rate_hz > 28
+    heard = hear(engines, over_the_phone(speech), "en")
+    assert [n for n in numbers if n in words(heard.text)] == numbers, heard
+    assert heard.text.lower().count("garlic") == 1
+
+
+def noises() -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    chance = np.random.default_rng(5)
+    time = np.arange(3 * MODEL_RATE_HZ) / MODEL_RATE_HZ
+    clicks = np.zeros_like(time)
+    clicks[:: MODEL_RATE_HZ // 3] = 0.9
+    spectrum = np.fft.rfft(chance.standard_normal(len(time)))
+    pink = np.fft.irfft(spectrum / np.sqrt(np.maximum(np.arange(len(spectrum)), 1)), len(time))
+    return {
+        "silence": np.zeros_like(time),
+        "white": chance.normal(0, 0.1, len(time)),
+        "comfort": chance.normal(0, 0.001, len(time)),
+        "pink": 0.3 * pink / np.abs(pink).max(),
+        "bursts": chance.normal(0, 0.2, len(time)) * (np.sin(2 * np.pi * 1.5 * time) > 0.3),
+        "hum": 0.1 * sum(np.sin(2 * np.pi * f * time) for f in (50, 100, 150)),
+        "busy": 0.2 * (np.sin(2 * np.pi * 480 * time) + np.sin(2 * np.pi * 620 * time)) * (time % 1 < 0.5),
+        "fax": 0.3 * np.sin(2 * np.pi * 1100 * time),
+        "sweep": 0.3 * np.sin(2 * np.pi * np.cumsum(np.linspace(300, 3000, len(time))) / MODEL_RATE_HZ),
+        "clicks": clicks,
+    }
+
+
+@pytest.mark.parametrize("language", ["en", "pt", None])
+@pytest.mark.parametrize("hotwords", [(), ("Kowalczyk", "Itaú", "Praça da Sé", "metformin", "Anneliese")])
+def test_b11_g01_noise_gives_no_text(engines: EngineSet, language: str | None, hotwords: tuple[str, ...]) -> None:
+    invented = {}
+    for name, sound in noises().items():
+        pcm = (np.clip(sound, -1, 1) * 32767).astype("<i2").tobytes()
+        if text := hear(engines, pcm, language, hotwords).text:
+            invented[name] = text
+    assert invented == {}
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 320, 3201])
+def test_scraps_of_sound_give_no_text(engines: EngineSet, size: int) -> None:
+    assert hear(engines, b"\x01" * size, "en").text == ""
+
+
+def test_h07_translation_keeps_counts_and_sentences(engines: EngineSet) -> None:
+    answer = engines.run(TranslateTask(("Good morning. How are you? I am fine.", "...", "", "Yes."), "en", "pt-BR"))
+    assert isinstance(answer, Translation)
+    assert answer.route == ("en", "pt")
+    assert len(answer.texts) == 4
+    assert answer.texts[1:3] == ("...", "")
+    assert len(re.findall(r"[.?!]", answer.texts[0])) == 3
+    assert answer.texts[0].startswith("Bom dia")
+
+
+def test_firefox_serves_calls_from_any_thread(engines: EngineSet) -> None:
+    answers: list[str] = []
+
+    def translate() -> None:
+        answer = engines.run(TranslateTask(("Good morning.",), "en", "pt"))
+        assert isinstance(answer, Translation)
+        answers.extend(answer.texts)
+
+    threads = [threading.Thread(target=translate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == ["Bom dia."] * 4
+
+
+@pytest.mark.parametrize("language", ["en", "pt"])
+@pytest.mark.parametrize("text", ["", "...", "😀", "\u200b", "？", "你好"])
+def test_i01_nothing_to_say(engines: EngineSet, language: str, text: str) -> None:
+    assert say(engines, text, language).pcm == b""
+
+
+@pytest.mark.parametrize(("language", "rate_hz"), [("en", 22_050), ("pt", 24_000)])
+def test_b24_the_rate_is_the_real_one(engines: EngineSet, language: str, rate_hz: int) -> None:
+    speech = say(
+        engines, "one two three four five six" if language == "en" else "um dois três quatro cinco seis", language
+    )
+    assert speech.rate_hz == rate_hz
+    seconds = len(speech.pcm) / 2 / rate_hz
+    assert 1.2 < seconds < 4.5  # six words at a natural pace; 16 kHz played as 24 kHz would be under
+    sound = np.frombuffer(speech.pcm, dtype="<i2").astype(np.float64)
+    power = np.abs(np.fft.rfft(sound)) ** 2
+    frequencies = np.fft.rfftfreq(len(sound), 1 / rate_hz)
+    band = power[(frequencies > 60) & (frequencies < 4000)].sum() / power.sum()
+    assert band > 0.9  # a voice's energy lies here only if the rate is right
+
+
+def test_tempo_shortens(engines: EngineSet) -> None:
+    text = "Please wait while I transfer your call to the office."
+    plain, fast = (len(say(engines, text, "en", tempo).pcm) for tempo in (1.0, 1.3))
+    assert 0.65 < fast / plain < 0.9
+
+
+@pytest.mark.parametrize("language", ["en", "pt"])
+def test_level_and_head_of_a_clip(engines: EngineSet, language: str) -> None:
+    speech = say(engines, "Hello, this is the hospital." if language == "en" else "Alô, aqui é do hospital.", language)
+    sound = np.frombuffer(speech.pcm, dtype="<i2").astype(np.float64) / 32768
+    assert np.abs(sound).max() <= 10 ** (-1 / 20) + 1e-3
+    first = np.flatnonzero(np.abs(sound) > np.abs(sound).max() * 0.03)[0]
+    assert first / speech.rate_hz < 0.08
+    blocks = sound[: len(sound) // 480 * 480].reshape(-1, 480)
+    levels = 10 * np.log10((blocks**2).mean(axis=1) + 1e-12)
+    voiced = levels[levels > levels.max() - 25]
+    assert 10 * np.log10((10 ** (voiced / 10)).mean()) == pytest.approx(-19.0, abs=1.0)
+
+
+def test_i02_a_long_sentence_is_spoken_to_its_end(engines: EngineSet) -> None:
+    text = (
+        "The committee met on Thursday, and after a long debate about the budget, the schools, the roads and the "
+        "hospital, the members agreed that nothing should be decided before the new figures were known, which, as the "
+        "chairman said, would take at least another month, if not two, because the accountants were away, the offices "
+        "were closed for the summer, and nobody had the keys to the cabinet in which the papers were kept"
+    )
+    assert len(text) > 400
+    heard = words(hear(engines, over_the_phone(say(engines, text, "en")), "en").text)
+    assert {"committee", "debate", "hospital", "chairman", "accountants", "summer", "cabinet", "papers"} <= set(heard)
+
+
+def test_missing_pairs_and_voices_are_named(engines: EngineSet) -> None:
+    with pytest.raises(LookupError, match="en to zh"):
+        engines.run(TranslateTask(("x",), "en", "zh"))
+    with pytest.raises(LookupError, match="'zh'"):
+        engines.run(SynthesizeTask("x", "zh"))
+
+
+def test_firefox_is_dropped_on_its_own_thread(
+    model_dir: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    before = set(threading.enumerate())
+    engine = build("firefox:firefox-en-pt", TRANSLATORS, model_dir, 1)
+    (owner,) = set(threading.enumerate()) - before
+    assert engine.translate(["Yes."], source="en", target="pt").texts == ("Sim.",)
+    del engine
+    gc.collect()
+    owner.join(timeout=5)
+    assert not owner.is_alive()
+    assert faults == []
