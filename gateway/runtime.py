@@ -33,7 +33,7 @@ from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
 from gateway.sip.events import SipEvent
 from gateway.sip.settings import SipSettings
-from gateway.speech.engines.registry import EngineSet, EngineSpec, build_engines
+from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
 from gateway.speech.manifest import load_manifest
 from gateway.speech.scheduler import Bounds
@@ -243,7 +243,7 @@ def engine_spec(settings: Settings) -> EngineSpec:
     return EngineSpec(
         recognizer=speech.recognizer,
         translators=tuple(speech.translators),
-        voices=dict(speech.voices),
+        voices=tuple(speech.voices.items()),
         threads=worker_threads(settings),
     )
 

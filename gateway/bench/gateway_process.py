@@ -71,6 +71,7 @@ class GatewayProcess:
 
     async def __aenter__(self) -> Self:
         self._work.mkdir(parents=True, exist_ok=True)
+        self.events_file.unlink(missing_ok=True)  # an earlier run's "ready" is not ours
         plan = self._work / "dialplan.yaml"
         plan.write_text(yaml.safe_dump({"routes": self._routes}, allow_unicode=True), encoding="utf-8")
         environ = {

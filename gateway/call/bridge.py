@@ -164,8 +164,8 @@ class Call:
         if desk.disclosure:
             # queued before the leg exists: the first thing the called party hears, before any translation
             b.prompt(CALLEE_DISCLOSURE, desk.booth.prompts.clip(b.language, CALLEE_DISCLOSURE))
-        desk.user_agent.attach(b.leg, b.ring, b.playout)
         desk.user_agent.dial(b.leg, self.match.destination)
+        desk.user_agent.attach(b.leg, b.ring, b.playout)
         self._apply(b, LegEvent.DIAL)
         self._spawn(self._ring_back())
         waiting = (LegState.DIALLING, LegState.RINGING)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One gateway for all end-to-end tests: the real `gateway serve` with real models, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.bench.gateway_process import GatewayProcess, free_port
+from gateway.bench.phone_process import PhoneProcess
+from gateway.runtime import engine_spec, make_engines, model_store
+from gateway.settings import load_settings
+from gateway.speech.errors import SpeechError
+from gateway.speech.jobs import Recognition, RecognizeTask
+from gateway.speech.local import Engines
+
+TRUSTED = '[{name: here, networks: ["127.0.0.0/8"], trusted: true}]'
+
+
+def require_models() -> None:
+    """Skip, naming the command, where the bundle is not there."""
+    loaded = load_settings(None, os.environ)
+    store = model_store(loaded)
+    for model in engine_spec(loaded.settings).models():
+        try:
+            store.path(model)
+        except SpeechError as error:
+            pytest.skip(f"needs the model bundle: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A gateway that runs, and the port at which it looks for the called telephone."""
+
+    gateway: GatewayProcess
+    b_port: int
+    run: Callable[[Awaitable[Any]], Any]
+
+    @asynccontextmanager
+    async def two_phones(self, **b_options: Any) -> AsyncIterator[tuple[PhoneProcess, PhoneProcess]]:
+        """Telephone A, and telephone B where the dial plan leads to."""
+        options = {"answer_after_ms": 100, **b_options}
+        async with PhoneProcess(user="b", sip_port=self.b_port, **options) as b, PhoneProcess(user="a") as a:
+            yield a, b
+
+    async def ended(self, since: int) -> dict[str, Any]:
+        """The next call-ended event behind position ``since`` of the event list."""
+        async with asyncio.timeout(30):
+            while True:
+                self.gateway.read_events()
+                for event in self.gateway.events[since:]:
+                    if event["kind"] == "call-ended":
+                        return event
+                await asyncio.sleep(0.05)
+
+    def utterances(self, since: int) -> list[dict[str, Any]]:
+        """The utterance records behind a position."""
+        self.gateway.read_events()
+        return [event for event in self.gateway.events[since:] if event["kind"] == "utterance"]
+
+
+@pytest.fixture(scope="session")
+def runner() -> Iterator[asyncio.Runner]:
+    """One event loop for all end-to-end tests, because the gateway's pipes belong to it."""
+    with asyncio.Runner() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The shared gateway: 7001 en→pt, 7002 pt→en, 7003 leads nowhere, 7004 en→pt at a silent port."""
+    require_models()
+    b_port = free_port()
+    there = f"sip:b@127.0.0.1:{b_port}"
+    routes = [
+        {"number": "7001", "from": "en", "to": "pt", "destination": there},
+        {"number": "7002", "from": "pt", "to": "en", "destination": there},
+        {"number": "7003", "from": "en", "to": "pt", "destination": "sip:nobody@127.0.0.1:9;transport=tcp"},
+        {"number": "7005", "from": "en", "to": "xx", "destination": there},
+    ]
+    gateway = GatewayProcess(
+        tmp_path_factory.mktemp("gateway"),
+        routes=routes,
+        environ={"GATEWAY__SIP__TRUNKS": TRUSTED, "GATEWAY__DIALPLAN__RING_TIMEOUT_S": "3"},
+    )
+    runner.run(gateway.__aenter__())
+    yield Site(gateway, b_port, lambda work: runner.run(_await(work)))
+    runner.run(gateway.__aexit__(None, None, None))
+
+
+async def _await(work: Awaitable[Any]) -> Any:
+    return await asyncio.wait_for(work, 110)
+
+
+@pytest.fixture(scope="session")
+def engines() -> Engines:
+    """The bundle's engines in this process, to read back what was heard."""
+    require_models()
+    loaded = load_settings(None, os.environ)
+    spec, store = engine_spec(loaded.settings), model_store(loaded)
+    return make_engines(spec, {model: store.path(model) for model in spec.models()})
+
+
+def listen(engines: Engines, pcm: bytes, language: str | None) -> Recognition:
+    """What a recogniser hears in s16le 16 kHz."""
+    heard = engines.run(RecognizeTask(pcm, language))
+    assert isinstance(heard, Recognition)
+    return heard
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A folder of the test's own."""
+    return tmp_path
