@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pjsua2 as pj
 import structlog
 
+from gateway.sip.message import info_digit
 from gateway.sip.port import LegPort, LegTap
 
 log = structlog.get_logger(__name__)
@@ -80,6 +81,16 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
 
     def onDtmfDigit(self, prm: Any) -> None:
         self._tell("call_digit", lambda: self._events.call_digit(self, str(prm.digit)))
+
+    def onCallTsxState(self, prm: Any) -> None:
+        self._tell("call_transaction", lambda: self._bare_digit(prm.e.body.tsxState))
+
+    def _bare_digit(self, state: Any) -> None:
+        """Take the digit of an INFO that pjsip does not read. It answers 500; the digit counts all the same."""
+        if state.tsx.method == "INFO" and state.tsx.state == pj.PJSIP_TSX_STATE_TRYING and self.leg is not None:
+            digit = info_digit(str(state.src.rdata.wholeMsg))
+            if digit:
+                self._events.call_digit(self, digit)
 
     def onCallTransferRequest(self, prm: Any) -> None:
         prm.statusCode = DECLINE

@@ -18,7 +18,15 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-.!%*_+`'~]+\Z")  # RFC 3261 section 25.1
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _SIP_USER = re.compile(r"sips?:(?P<user>[^@\s>]*)@", re.IGNORECASE)
 _TEL_USER = re.compile(r"tel:(?P<user>[^;\s>]*)", re.IGNORECASE)
-_COMPACT = {"f": "from", "t": "to", "m": "contact", "i": "call-id", "v": "via", "l": "content-length"}
+_COMPACT = {  # RFC 3261 section 7.3.3
+    "f": "from",
+    "t": "to",
+    "m": "contact",
+    "i": "call-id",
+    "v": "via",
+    "l": "content-length",
+    "c": "content-type",
+}
 
 
 def request_uri(message: str) -> str:
@@ -63,6 +71,16 @@ def uri_user(text: str) -> str:
 def header_value(message: str, name: str) -> str:
     """First value of a header, empty when it is missing."""
     return next((value for key, value in headers(message) if key == name), "")
+
+
+def info_digit(message: str) -> str:
+    """The digit of an INFO with an ``application/dtmf`` body (a bare character), empty for anything else.
+
+    The more common ``application/dtmf-relay`` is read by pjsip itself.
+    """
+    kind = header_value(message, "content-type").partition(";")[0].strip().lower()
+    body = message.partition("\r\n\r\n")[2].strip()
+    return body.upper() if kind == "application/dtmf" and re.fullmatch(r"[0-9*#A-Da-d]", body) else ""
 
 
 def is_safe_header(name: str, value: str) -> bool:

@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 OK = 200
 RINGING = 180
 BAD_REQUEST = 400
+TIMEOUT = 408
 UNAVAILABLE = 503
 
 
@@ -167,14 +168,10 @@ class LegSwitch:
             call.leg = None
             if leg is not None:
                 self._release(leg)
-                self._say(
-                    Ended(
-                        leg.id,
-                        int(info.lastStatusCode),
-                        str(info.lastReason),
-                        by_remote=not (local or leg.ended_here),
-                    )
-                )
+                code = int(info.lastStatusCode)
+                # an answered leg ends with 408 when the ACK or the session refresh did not come: our BYE
+                by_remote = not (local or leg.ended_here or (code == TIMEOUT and (leg.incoming or leg.confirmed)))
+                self._say(Ended(leg.id, code, str(info.lastReason), by_remote))
         elif leg is None:
             return
         elif info.state == pj.PJSIP_INV_STATE_EARLY and not leg.incoming:

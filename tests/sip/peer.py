@@ -96,16 +96,17 @@ class RtpSocket:
         self.timestamp = (self.timestamp + step) & 0xFFFFFFFF
 
     def stream(self, to: tuple[str, int], sound: bytes) -> None:
-        """Loop the sound until `silence`."""
-        self._quiet.clear()
+        """Loop the sound until `silence`, or until another sound takes its place."""
+        self.silence()
+        quiet = self._quiet = threading.Event()
 
         def run() -> None:
             start, count = time.monotonic(), 0
-            while not (self._quiet.is_set() or self._over.is_set()):
-                at = (count * 160) % (len(sound) - 159)
+            while not (quiet.is_set() or self._over.is_set()):
+                at = count * 160 % (len(sound) // 160 * 160)
                 self.send(to, sound[at : at + 160])
                 count += 1
-                self._quiet.wait(max(0.0, start + count * 0.02 - time.monotonic()))
+                quiet.wait(max(0.0, start + count * 0.02 - time.monotonic()))
 
         self._threads.append(threading.Thread(target=run, daemon=True))
         self._threads[-1].start()

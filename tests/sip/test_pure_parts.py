@@ -18,6 +18,7 @@ from gateway.sip.logbridge import split_sender
 from gateway.sip.message import (
     extension_headers,
     header_value,
+    info_digit,
     is_safe_uri,
     redact,
     request_uri,
@@ -108,6 +109,20 @@ def test_odd_text_never_raises(text: str) -> None:
         uri_user(request_uri(message))
         uri_user(header_value(message, "from"))
         redact(message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "digit"),
+    [
+        ("dtmf", "5\r\n", "5"),
+        ("DTMF;x=1", "d", "D"),
+        ("dtmf", "55", ""),
+        ("dtmf-relay", "Signal=5", ""),
+        ("dtmf", "", ""),
+    ],
+)
+def test_c06_bare_digit_of_an_info(kind: str, body: str, digit: str) -> None:
+    assert info_digit(f"INFO sip:a@b SIP/2.0\r\nc: application/{kind}\r\n\r\n{body}") == digit
 
 
 def test_headers_that_would_break_the_message_are_refused() -> None:
