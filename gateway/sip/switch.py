@@ -133,7 +133,7 @@ class LegSwitch:
         for leg in self._legs.values():
             if leg.call is not None and leg.media_index >= 0:
                 leg.rtp = rtp_counters(leg.call, leg.media_index)
-            sampled[leg.id] = leg.rtp | leg.tap.statistics() | {"codec_active": float(leg.tap.active)}
+            sampled[leg.id] = leg.rtp | leg.tap.statistics() | {"media_active": float(leg.tap.active)}
         self.rtp = sampled
 
     # --- callbacks of the library ----------------------------------------------------------------------------------

@@ -121,6 +121,7 @@ class Driver:
         self.ears: dict[str, Ear] = {}
         self.sources: dict[str, Tone | Echo] = {}
         self._out = threading.Lock()
+        self._pace = threading.Event()
         self.agent = SipUserAgent(SipSettings(**given), self.on_event)
 
     def say(self, **line: Any) -> None:
@@ -189,7 +190,7 @@ class Driver:
 
             self.agent._post(run)
             done.wait(1)
-            time.sleep(0.007)
+            self._pace.wait(0.007)
         return found
 
 
@@ -215,7 +216,7 @@ def fds() -> int:
 def storm(stop: threading.Event) -> None:
     while not stop.is_set():
         gc.collect()
-        time.sleep(0.002)
+        stop.wait(0.002)
 
 
 def main() -> int:
