@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.bench.capture import last_above
 from gateway.bench.phone_process import PhoneProcess
 from tests.e2e.conftest import Site
 
@@ -57,21 +60,23 @@ def test_a_nonsense_language_header_is_refused(site: Site) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"), [(486, "callee-busy"), (603, "callee-declined"), (480, "callee-no-answer")]
 )
-def test_a_callee_who_refuses_is_told_to_the_caller_in_words(site: Site, code: int, reason: str) -> None:
-    async def work() -> tuple[dict[str, Any], dict[str, Any], int]:
+def test_a_callee_who_refuses_is_told_to_the_caller_in_words(site: Site, work: Path, code: int, reason: str) -> None:
+    async def talk() -> tuple[dict[str, Any], dict[str, Any], float]:
         since = len(site.gateway.events)
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await b.wait("incoming", timeout_s=20)
-            heard = len(a.find("sound_ended"))
+            rejected_ns = time.monotonic_ns()
             b.send("reject", code=code)
             gone = await a.wait("ended", timeout_s=20)
-            return await site.ended(since), gone, len(a.find("sound_ended")) - heard
+            heard = (await a.capture(work / "a.npz")).received
+            last = last_above(heard, rejected_ns, gone["at_ns"])
+            return await site.ended(since), gone, (last.at_ns - rejected_ns) / 1e9 if last else 0.0
 
-    ended, gone, sounds = site.run(work())
+    ended, gone, heard_s = site.run(talk())
     assert (ended["result"], ended["reason"]) == ("unanswered", reason)
     assert gone["by_remote"], "the gateway hangs up after the announcement"
-    assert sounds >= 1, "the caller hears why"
+    assert heard_s > 1.0, "the caller hears why"
 
 
 def test_a_callee_who_does_not_answer_is_given_up_and_cancelled(site: Site) -> None:
