@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.stream.agreement import Agreement, Hypothesis
 from gateway.stream.clause import Clause, ClauseReleaser, Heard, Reason, boundary_f1
 from gateway.stream.clause_rules import LanguageRules, rules_for
 from gateway.stream.words import Word, words_of, written
@@ -259,3 +262,50 @@ def test_streaming_equals_one_shot(text: list[tuple[str, str]], chunk: int) -> N
         return [clause.text for clause in [*result, *releaser.feed([], is_final=True)]]
 
     assert clauses(chunk) == clauses(max(len(said), 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(st.sampled_from(["four", "seven", "twenty", "hundred", "9", "42"]), min_size=2, max_size=14),
+            st.lists(st.sampled_from(["so", "we", "call", "because", "the", "house", "when", "later"]), max_size=9),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 10**6),
+)
+def test_b9_no_pause_comma_or_length_splits_a_number(runs: list[list[str]], seed: int) -> None:
+    chance = random.Random(seed)
+    said = [(word, word[0].isdigit() or word in rules_for("en").numbers) for run in runs for word in run]
+    releaser = ClauseReleaser(rules_for("en"))
+    borders: set[int] = set()
+    for word, _ in said:
+        heard = Heard(Word(word + chance.choice(["", "", ","])), chance.choice([None, 0, 3000, 8000, 30_000]))
+        borders |= {clause.end for clause in releaser.feed([heard])}
+    number = 0
+    for at, (_, is_number) in enumerate(said):
+        assert not (is_number and number and at in borders and number < rules_for("en").most)
+        number = number + 1 if is_number else 0
+
+
+def test_j07_stable_clauses_do_not_wait_for_the_unstable_tail() -> None:
+    """A monologue of several minutes, decoded every 400 ms in windows: no word waits longer than a clause and a bit."""
+    talk = [word for line in marked("en") for word in words_of(line.replace("‖", ""))]
+    talk = [Word(word.text.strip(".,?!:"), 6400 * at, 6400 * at + 6000) for at, word in enumerate(talk)]  # 2.5 words/s
+    agreement, releaser = Agreement(), ClauseReleaser(rules_for("en"))
+    trimmed = released = 0
+    for heard in range(1, len(talk) + 1):
+        ragged = [*talk[trimmed : heard - 1], replace(talk[heard - 1], text=talk[heard - 1].text[:-1] + "~x")]
+        step = agreement.feed(Hypothesis(tuple(ragged), 6400 * heard, skipped=trimmed))
+        for clause in releaser.feed([Heard(word) for word in step.committed]):
+            assert clause.first == released
+            released = clause.end
+        # a clause, the words that decide its border, the word agreement holds back, and the hypothesis it confirms by
+        assert heard - released <= rules_for("en").most + 2 + 1 + 2
+        if (border := agreement.border(keep_words=8)) is not None:
+            trimmed = border.words
+        assert heard - trimmed <= 12
+    releaser.feed([Heard(word) for word in agreement.finish(None).committed], is_final=True)
+    assert releaser.waiting == ()
+    assert [word.text for word in agreement.committed[:-1]] == [word.text for word in talk[:-1]]
