@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a translation is handed to the synthesizer in: a first piece that is soon spoken, then longer ones.
+
+A synthesizer does not stream: a piece is heard when all of it is made. So the first piece is as short as the voice's
+own speed asks for, and each next one is as long as what is being heard meanwhile. Cuts fall where a clause may end
+(`stream.clause`), never inside a number or a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.stream.clause import ClauseReleaser, Heard
+from gateway.stream.clause_rules import LanguageRules, rules_for
+from gateway.stream.words import Word, words_of, written
+from gateway.text.sentences import sentences
+
+LEAST_CHARS = 8  # a rest shorter than this is not worth a cut
+
+
+def speech_pieces(text: str, language: str, first_chars: int) -> list[str]:
+    """The text in pieces, the first of about ``first_chars`` characters where the language allows it; 0: in one."""
+    if not first_chars or len(text) <= first_chars + LEAST_CHARS:
+        return [text]
+    rules = rules_for(language)
+    pieces: list[str] = []
+    per_word = len(text) / max(1, len(words_of(text)))
+    for sentence in sentences(text, language):
+        words: Sequence[Word] = words_of(sentence)
+        while words:
+            head = _head(words, rules, max(1, round(_budget(pieces, first_chars) / per_word)))
+            pieces.append(written(words[:head]))
+            words = words[head:]
+    return pieces
+
+
+def _budget(pieces: Sequence[str], first_chars: int) -> int:
+    """Characters the next piece may have.
+
+    A voice at half the speed of speech or better has made a piece in time when it is not longer than all before it
+    and the first again: the first is heard while the second is made, and each one heard gives a lead.
+    """
+    return sum(map(len, pieces)) + len(pieces[0]) if pieces else first_chars
+
+
+def _head(words: Sequence[Word], rules: LanguageRules, most: int) -> int:
+    """How many words to take: up to the best border within ``most``, else the first border behind, else all."""
+    if len(words) <= most:
+        return len(words)
+    heard = [Heard(word) for word in words]
+    for limit in range(most, len(words)):
+        first = ClauseReleaser(rules, first_most=limit).feed(heard, is_final=True)[0]
+        if first.end <= limit:
+            return first.end
+    return len(words)
