@@ -14,7 +14,8 @@ RATE_HZ = 22_050
 
 def voice(seconds: float, level: float = 0.1) -> Sound:
     time = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
-    return (level * np.sin(2 * np.pi * 200 * time)).astype(np.float32)
+    sound: Sound = (level * np.sin(2 * np.pi * 200 * time)).astype("float32")
+    return sound
 
 
 def silence(seconds: float) -> Sound:

@@ -16,7 +16,8 @@ RATE_HZ = 16_000
 
 def tone(*frequencies_hz: float, seconds: float = 2.0, level: float = 0.2) -> guard.Samples:
     time = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
-    return (level * sum(np.sin(2 * np.pi * f * time) for f in frequencies_hz)).astype(np.float32)
+    tones = [np.sin(2 * np.pi * f * time) for f in frequencies_hz]
+    return np.asarray(level * np.sum(tones, axis=0), dtype="float32")
 
 
 def speech_like(level: float = 0.2) -> guard.Samples:
@@ -130,3 +131,8 @@ def test_g01_echo_of_hotwords() -> None:
 def test_a_phrase_twice_is_worth_a_second_look() -> None:
     assert guard.repeats_phrase("Follow by the town key. Follow by the town key. Follow", "en")
     assert not guard.repeats_phrase("no no no five five", "en")
+
+
+def test_g05_a_mentioned_hotword() -> None:
+    assert guard.mentions("Call Mr. Kowalczyk, please", ("Itaú", "kowalczyk"))
+    assert not guard.mentions("Police Press 1", ("press one", ""))

@@ -142,6 +142,16 @@ def test_b11_g01_noise_gives_no_text(engines: EngineSet, language: str | None, h
     assert invented == {}
 
 
+def test_g01_a_hotword_is_heard_and_g05_neutral_text_is_left_alone(engines: EngineSet) -> None:
+    terms = ("Kowalczyk", "metformin", "Petrobras")
+    named = over_the_phone(say(engines, "Please connect me to Mr. Kowalczyk in accounting.", "en"))
+    assert "Kowalczyk" in hear(engines, named, "en", terms).text
+    neutral = over_the_phone(say(engines, "Please press one for sales.", "en"))
+    with_terms, bare = hear(engines, neutral, "en", terms), hear(engines, neutral, "en")
+    assert with_terms.confidence >= bare.confidence
+    assert not any(term.lower() in with_terms.text.lower() for term in terms)
+
+
 @pytest.mark.parametrize("size", [0, 1, 2, 320, 3201])
 def test_scraps_of_sound_give_no_text(engines: EngineSet, size: int) -> None:
     assert hear(engines, b"\x01" * size, "en").text == ""

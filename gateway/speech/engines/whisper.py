@@ -44,6 +44,7 @@ MOST_HOTWORD_TOKENS = 96
 MOST_CONTEXT_TOKENS = 64
 FALLBACK_COMPRESSION = 2.2
 FALLBACK_LOGPROB = -0.9
+SURE_LOGPROB = -0.16  # a confidence of 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,26 @@ class WhisperRecognizer:
         most_tokens = int(TOKENS_PER_S * sound.duration_s) + SPARE_TOKENS
         decoded = self._decode(encoded, prompt, language, most_tokens)
         plain = self._prompt(language, (), "")
-        if prompt != plain and (
-            decoded.suspicious or decoded.no_speech > 0.3 or guard.echoes_hotwords(decoded.text, hotwords)
-        ):
-            # The prompt leaks into sound without words; what is really said survives without the prompt.
+        if prompt != plain and self._doubts(decoded, hotwords):
+            # The prompt leaks into sound without words, and hotwords that were not said spoil the words that were
+            # ("please press one" → "Police Press 1"); then the bare decoding is the more confident one.
             bare = self._decode(encoded, plain, language, most_tokens)
-            if not bare.text or guard.rejection(bare.text, sound, bare.no_speech, bare.logprob) or decoded.suspicious:
-                decoded, prompt = bare, plain
+            void = not bare.text or guard.rejection(bare.text, sound, bare.no_speech, bare.logprob) is not None
+            if void or decoded.suspicious or bare.logprob > decoded.logprob:
+                decoded = bare
         fallback = decoded.suspicious
         if fallback:
             full = self._decode(self._encode(features, FULL_WINDOW_FRAMES), plain, language, most_tokens)
             if not full.suspicious or full.logprob > decoded.logprob:
                 decoded = full
         return self._judged(decoded, sound, language, fallback)
+
+    @staticmethod
+    def _doubts(decoded: _Decoded, hotwords: tuple[str, ...]) -> bool:
+        """Whether a text decoded with a prompt wants a second look without it; a hotword that fits well does not."""
+        unused = bool(hotwords) and not guard.mentions(decoded.text, hotwords)
+        leaked = decoded.no_speech > 0.3 or guard.echoes_hotwords(decoded.text, hotwords)
+        return unused or leaked or decoded.suspicious or decoded.logprob < SURE_LOGPROB
 
     def _judged(self, decoded: _Decoded, sound: guard.SoundPortrait, language: str, fallback: bool) -> Recognition:
         text, looped = guard.cut_loop(decoded.text, language)

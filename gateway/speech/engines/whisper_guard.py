@@ -209,3 +209,9 @@ def echoes_hotwords(text: str, hotwords: tuple[str, ...]) -> bool:
     known = {word for hotword in hotwords for word in normalized(hotword).split()}
     words = normalized(text).split()
     return bool(words) and all(word in known for word in words)
+
+
+def mentions(text: str, hotwords: tuple[str, ...]) -> bool:
+    """Whether any of the hotwords stands in the text."""
+    said = f" {normalized(text)} "
+    return any(f" {normalized(hotword)} " in said for hotword in hotwords if normalized(hotword))
