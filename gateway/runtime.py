@@ -206,7 +206,7 @@ def booth(
         prompts=prompts,
         endpoint=endpoint_plan(settings),
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
-        first_clause_chars=settings.speech.first_clause_chars,
+        first_sound_ms=settings.speech.first_sound_ms,
         glossary=glossary,
     )
 

@@ -36,7 +36,7 @@ PLAIN: Mapping[str, str] = {
     **OURS,
     "GATEWAY__ENDPOINT__END_MS": "500",
     "GATEWAY__ENDPOINT__PREPARE_MS": "0",
-    "GATEWAY__SPEECH__FIRST_CLAUSE_CHARS": "0",
+    "GATEWAY__SPEECH__FIRST_SOUND_MS": "0",
 }
 
 

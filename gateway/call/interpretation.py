@@ -17,6 +17,7 @@ from typing import Protocol
 
 import structlog
 
+from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import QueueFull, SpeechError
 from gateway.speech.jobs import (
@@ -32,7 +33,7 @@ from gateway.speech.jobs import (
 )
 from gateway.speech.protocols import SpeechService, Ticket
 from gateway.text.hotwords import repair_hotwords
-from gateway.text.sentences import first_clause_split, sentences
+from gateway.text.sentences import sentences
 from gateway.text.terms import unmask
 
 log = structlog.get_logger(__name__)
@@ -186,11 +187,7 @@ class Interpretation:
 
     async def _say(self) -> None:
         outcome, plan = self.outcome, self.plan
-        pieces = (
-            first_clause_split(outcome.target_text, plan.target, plan.first_clause_chars)
-            if plan.first_clause_chars
-            else [outcome.target_text]
-        )
+        pieces = speech_pieces(outcome.target_text, plan.target, plan.first_chars)
         for number, piece in enumerate(pieces):
             done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice), Priority.CLAUSE)
             speech = done.result

@@ -21,8 +21,8 @@ class DirectionPlan:
     hotwords: tuple[str, ...] = ()
     terms: TermList = field(default_factory=lambda: TermList(0))
     glossary_version: tuple[int, int] = (0, 0)
-    first_clause_chars: int = 0
-    """Longest first piece given to the synthesizer, so that sound starts early; 0 speaks the whole text at once."""
+    first_chars: int = 0
+    """Characters of the first piece given to the synthesizer, so that sound starts early; 0: all at once."""
 
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
@@ -44,5 +44,5 @@ class DirectionPlan:
             "hotwords": len(self.hotwords),
             "terms": len(self.terms.terms),
             "glossary_version": list(self.glossary_version),
-            "first_clause_chars": self.first_clause_chars,
+            "first_chars": self.first_chars,
         }

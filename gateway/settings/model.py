@@ -159,7 +159,7 @@ class Speech(Section):
         "en": "piper:piper-en_US-joe-medium",
         "pt": "kokoro:kokoro-82m-int8:jf_nezumi",
     }
-    first_clause_chars: Annotated[Int, Field(ge=0, le=500)] = 40
+    first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cuts text into sentences, and the first sentence into a short beginning, so that sound can start early.
+"""Cuts text into sentences, without being misled by the other uses of a full stop.
 
 A full stop is also a decimal point, a part of an address, of an abbreviation, of an ordinal number. The rule: a mark
 ends a sentence when white space or the end follows, and nothing speaks against it. So 98.6, $3.5, 192.168.1.1 and
@@ -7,8 +7,7 @@ a@b.example are never cut, because no space follows. Full-width marks end a sent
 
 Data per language (``languages.json``; an unknown language has none), abbreviations written without the last stop:
 ``never_end`` a sentence ("Dr"), do not end it ``before_number`` ("No"), ``may_end`` it before a capital ("p.m"; other
-dotted letters, as in "U.S. Army", do not); ``conjunctions`` that a breath may come before; ``ordinal_dot`` for
-languages that write "3." for "third"; ``spaces`` false for those that write none.
+dotted letters, as in "U.S. Army", do not); ``ordinal_dot`` for languages that write "3." for "third".
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ _WIDE_MARKS = "。！？｡．"
 _MARKS = ".!?…؟۔।॥" + _WIDE_MARKS
 _CLOSERS = "\"'”’»›)]}」』）】"
 _OPENERS = "\"'“‘«‹„([¿¡"
-_PAUSES = ",;:–—،؛"
-_WIDE_PAUSES = "，、；："
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +29,7 @@ class _Language:
     never_end: frozenset[str] = frozenset()
     before_number: frozenset[str] = frozenset()
     may_end: frozenset[str] = frozenset()
-    conjunctions: frozenset[str] = frozenset()
     ordinal_dot: bool = False
-    spaces: bool = True
 
 
 @cache
@@ -45,9 +40,7 @@ def _language(code: str) -> _Language:
         never_end=frozenset(entry.get("never_end", ())),
         before_number=frozenset(entry.get("before_number", ())),
         may_end=frozenset(entry.get("may_end", ())),
-        conjunctions=frozenset(entry.get("conjunctions", ())),
         ordinal_dot=entry.get("ordinal_dot", False),
-        spaces=entry.get("spaces", True),
     )
 
 
@@ -64,25 +57,6 @@ def sentences(text: str, language: str) -> list[str]:
         start = end
     pieces.append(text[start:].strip())
     return [piece for piece in pieces if piece]
-
-
-def first_clause_split(text: str, language: str, max_first_chars: int) -> list[str]:
-    """Pieces for synthesis: sentences, the first of them cut once more when it is longer than ``max_first_chars``.
-
-    The cut falls at the last natural border (a comma, before a conjunction) within ``max_first_chars``, else at the
-    first one behind. A sentence without a border stays whole: a breath in the wrong place costs more than it saves.
-    Joining gives the text back as with `sentences`. ValueError when ``max_first_chars`` is not positive.
-    """
-    if max_first_chars < 1:
-        raise ValueError(f"max_first_chars {max_first_chars} must be 1 or more")
-    pieces = sentences(text, language)
-    if not pieces or len(pieces[0]) <= max_first_chars:
-        return pieces
-    first = pieces[0]
-    borders = list(_borders(first, _language(language)))
-    near = [border for border in borders if len(first[:border].rstrip()) <= max_first_chars]
-    cut = near[-1] if near else borders[0] if borders else 0
-    return [first[:cut].rstrip(), first[cut:].lstrip(), *pieces[1:]] if cut else pieces
 
 
 def _sentence_ends(text: str, language: _Language) -> Iterator[int]:
@@ -119,27 +93,3 @@ def _is_inside(text: str, dot: int, marks: str, behind: int, language: _Language
         return True
     # initials and dotted letters: "J. Smith", "U.S. Army"
     return all(len(part) == 1 and part.isalpha() for part in word.split(".")) and word[-1:].isupper()
-
-
-def _borders(sentence: str, language: _Language) -> Iterator[int]:
-    """Where the sentence may be cut: behind a pause mark, or before a conjunction; never at its very ends."""
-    for at in range(1, len(sentence)):
-        before, here = sentence[at - 1], sentence[at]
-        if not sentence[at:].strip():
-            return
-        if before in _WIDE_PAUSES:
-            yield at
-        elif not language.spaces:
-            if any(sentence.startswith(word, at) for word in language.conjunctions):
-                yield at
-        elif here == " ":
-            word = sentence[at + 1 :].partition(" ")[0].strip(_PAUSES).casefold()
-            if before in _PAUSES:
-                # "July 3, 2024" and "12, 13" are one date or list of numbers to the ear
-                is_border = not (at > 1 and sentence[at - 2].isdigit() and sentence[at + 1].isdigit())
-            else:
-                # two words before it at least ("you | and me" is no breath), and one behind
-                is_inner = " " in sentence[:at] and at + 1 + len(word) < len(sentence.rstrip(_MARKS))
-                is_border = is_inner and word in language.conjunctions
-            if is_border:
-                yield at

@@ -199,16 +199,16 @@ def test_b11_what_was_not_speech_is_final_and_silent() -> None:
 def test_the_first_piece_is_short_and_says_that_more_follows() -> None:
     def answer(task: Task) -> Result:
         if isinstance(task, RecognizeTask):
-            return Recognition("one two three, four five six seven eight nine ten", "en", 0.9)
+            return Recognition("we will call you, when the doctor is back in the office", "en", 0.9)
         return say_what_was_asked(task)
 
     async def work() -> None:
-        plan = DirectionPlan(1, "en", "en", first_clause_chars=20)
+        plan = DirectionPlan(1, "en", "en", first_chars=20)
         bench = Bench(ScriptedSpeech(answer), plan)
         bench.it.start(confirmed=True)
         assert await bench.it.finished() is None
         assert [more for _, _, more in bench.mouth.said] == [True, False]
-        assert bench.mouth.said[0][1] == len("ONE TWO THREE,")
+        assert bench.mouth.said[0][1] == len("WE WILL CALL YOU,")
 
     run(work())
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.text.sentences import first_clause_split, sentences
+from gateway.text.sentences import sentences
 
 pytestmark = pytest.mark.unit
 
@@ -35,48 +35,11 @@ def test_h07_sentences_are_cut_where_they_end_and_nowhere_else(language: str, te
     assert sentences(text, language) == pieces
 
 
-def test_the_first_piece_is_short_and_ends_at_a_natural_border() -> None:
-    text = "I would like to book a table for two, and my wife wants a window seat. Thanks."
-    assert first_clause_split(text, "en", 40) == [
-        "I would like to book a table for two,",
-        "and my wife wants a window seat.",
-        "Thanks.",
-    ]
-    assert first_clause_split("We went to the beach because it was fine.", "en", 25)[0] == "We went to the beach"
-
-
-def test_the_border_behind_the_limit_is_taken_when_none_is_before_it() -> None:
-    assert first_clause_split("The committee in charge agreed, but late.", "en", 10)[0] == (
-        "The committee in charge agreed,"
-    )
-
-
-def test_no_border_no_cut() -> None:
-    for text in ("The committee in charge agreed unanimously.", "On July 3, 2024.", "It costs 3,500 euro.", "Short."):
-        assert first_clause_split(text, "en", 8) == [text]
-    assert first_clause_split("You and me.", "en", 3) == ["You and me."]
-
-
-def test_cjk_needs_no_spaces() -> None:
-    assert first_clause_split("我们想去海边，但是天气不好。好吗？", "zh", 8) == [
-        "我们想去海边，",
-        "但是天气不好。",
-        "好吗？",
-    ]
-    assert first_clause_split("我们想去海边但是天气不好。", "zh", 8) == ["我们想去海边", "但是天气不好。"]
-
-
-def test_a_limit_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_first_chars 0"):
-        first_clause_split("x", "en", 0)
-
-
-@given(st.text(alphabet="ab .,!?3-Z\"'\n", max_size=80), st.sampled_from(["en", "pt", "de", "xx"]), st.integers(1, 30))
-def test_joined_pieces_give_the_text_back(text: str, language: str, limit: int) -> None:
+@given(st.text(alphabet="ab .,!?3-Z\"'\n", max_size=80), st.sampled_from(["en", "pt", "de", "xx"]))
+def test_joined_sentences_give_the_text_back(text: str, language: str) -> None:
     assert " ".join(sentences(text, language)) == " ".join(text.split())
-    assert " ".join(first_clause_split(text, language, limit)) == " ".join(text.split())
 
 
-@given(st.text(max_size=60), st.sampled_from(["zh", "ja", "th", "en"]), st.integers(1, 30))
-def test_no_character_is_lost_in_any_script(text: str, language: str, limit: int) -> None:
-    assert "".join("".join(first_clause_split(text, language, limit)).split()) == "".join(text.split())
+@given(st.text(max_size=60), st.sampled_from(["zh", "ja", "th", "en"]))
+def test_no_character_is_lost_in_any_script(text: str, language: str) -> None:
+    assert "".join("".join(sentences(text, language)).split()) == "".join(text.split())
