@@ -28,6 +28,7 @@ from gateway.speech.jobs import Speech
 NUMBER = "7001"
 RECORDS_S = 15.0  # from the last BYE to the gateway's last record
 WATCH_S = 0.1
+CLOSING_S = 8.0  # a busy machine may take that long to begin the last translation of a timed script
 
 Shown = Callable[[dict[str, Any]], None]
 """Called with each event of the gateway as it happens."""
@@ -90,7 +91,9 @@ async def converse(
 ) -> Conversation:
     """Hold the conversation over a gateway that runs; PhoneError when the call did not come about or broke off."""
     before = {event["call"] for event in gateway.events if event["kind"] == "call-started"}
-    plan = CallPlan(gateway_uri=gateway.uri(number), b_port=b_port, voiced=voiced, directory=directory)
+    plan = CallPlan(
+        gateway_uri=gateway.uri(number), b_port=b_port, voiced=voiced, directory=directory, closing_s=CLOSING_S
+    )
     watching = asyncio.create_task(_watch(gateway, shown))
     try:
         outcome = await run_dialogue(plan, told)

@@ -60,6 +60,15 @@ class Site:
                         return event
                 await asyncio.sleep(0.05)
 
+    async def spoken(self, since: int, count: int) -> list[dict[str, Any]]:
+        """The utterance records behind a position, as soon as there are ``count`` of them."""
+        async with asyncio.timeout(60):
+            while True:
+                found = self.utterances(since)
+                if len(found) >= count:
+                    return found
+                await asyncio.sleep(0.05)
+
     def utterances(self, since: int) -> list[dict[str, Any]]:
         """The utterance records behind a position."""
         self.gateway.read_events()
