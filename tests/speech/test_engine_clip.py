@@ -14,8 +14,7 @@ RATE_HZ = 22_050
 
 def voice(seconds: float, level: float = 0.1) -> Sound:
     time = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
-    sound: Sound = (level * np.sin(2 * np.pi * 200 * time)).astype("float32")
-    return sound
+    return (level * np.sin(2 * np.pi * 200 * time)).astype(np.float32)
 
 
 def silence(seconds: float) -> Sound:
@@ -23,7 +22,7 @@ def silence(seconds: float) -> Sound:
 
 
 def samples_of(pcm: bytes) -> Sound:
-    return np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32767
+    return (np.frombuffer(pcm, dtype="<i2") / 32767).astype(np.float32)
 
 
 def test_silence_at_the_ends_is_cut() -> None:
