@@ -30,6 +30,8 @@ class RecognizeTask:
     language: str | None
     hotwords: tuple[str, ...] = ()
     context: str = ""
+    words: bool = False
+    """Ask for the words' times as well, where the engine knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ Task = RecognizeTask | TranslateTask | SynthesizeTask
 
 
 @dataclass(frozen=True, slots=True)
+class HeardWord:
+    """A recognised word: its samples at 16 kHz from the start of the task's sound, and its confidence, 0..1."""
+
+    text: str
+    first_sample: int
+    end_sample: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Recognition:
     """A hypothesis for a whole span. ``confidence`` is exp(mean log-probability of the tokens), 0..1."""
 
@@ -65,6 +77,8 @@ class Recognition:
     window_fallback: bool = False
     rejected: str | None = None
     """Why the text was cut or emptied (``loop``, ``no-speech``, ``boiler-plate``, ``speech-rate``), if it was."""
+    words: tuple[HeardWord, ...] = ()
+    """The words with their times, when the task asked for them and the engine knows them."""
 
 
 @dataclass(frozen=True, slots=True)

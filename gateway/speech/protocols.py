@@ -47,9 +47,9 @@ class Recognizer(Protocol):
     capabilities: RecognizerCapabilities
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = ""
+        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
     ) -> Recognition:
-        """Recognise s16le 16 kHz mono. Never raises on odd sound: silence, noise and empty input give empty text."""
+        """Recognise s16le 16 kHz mono; ``words`` asks for their times. Odd sound, silence and noise give empty text."""
 
 
 class Translator(Protocol):

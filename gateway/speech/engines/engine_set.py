@@ -51,7 +51,7 @@ class EngineSet:
         match task:
             case RecognizeTask():
                 return self.recognizer.recognize(
-                    task.pcm, language=task.language, hotwords=task.hotwords, context=task.context
+                    task.pcm, language=task.language, hotwords=task.hotwords, context=task.context, words=task.words
                 )
             case TranslateTask():
                 return self.translator.translate(task.texts, source=task.source, target=task.target)

@@ -28,7 +28,7 @@ class FasterWhisperRecognizer:
         )
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = ""
+        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
     ) -> Recognition:
         """Recognise s16le 16 kHz mono."""
         if not pcm:

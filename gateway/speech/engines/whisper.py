@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from faster_whisper.tokenizer import Tokenizer
 
 from gateway.speech.engines import whisper_guard as guard
 from gateway.speech.engines.prose import base_language, has_words, joiner
-from gateway.speech.jobs import MODEL_RATE_HZ, Recognition
+from gateway.speech.engines.whisper_words import word_times
+from gateway.speech.jobs import MODEL_RATE_HZ, HeardWord, Recognition
 from gateway.speech.protocols import RecognizerCapabilities
 
 log = structlog.get_logger(__name__)
@@ -54,6 +55,7 @@ class _Decoded:
     no_speech: float
     suspicious: bool
     """It loops, ran into the token limit, or its log-probability is low: the 30 s window may do better."""
+    tokens: tuple[int, ...] = ()
 
 
 class WhisperRecognizer:
@@ -75,7 +77,7 @@ class WhisperRecognizer:
         )
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = ""
+        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
     ) -> Recognition:
         """Recognise s16le 16 kHz mono; an unknown language is identified. Silence and noise give empty text."""
         samples = np.frombuffer(pcm[: len(pcm) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
@@ -84,13 +86,13 @@ class WhisperRecognizer:
             wanted = None
         parts: list[tuple[float, Recognition]] = []
         for piece in _pieces(samples):
-            heard = self._recognize_piece(piece, wanted, tuple(hotwords), context)
+            heard = self._recognize_piece(piece, wanted, tuple(hotwords), context, words=words)
             wanted = wanted or (heard.language if heard.text else None)
             parts.append((len(piece) / MODEL_RATE_HZ, heard))
         return _joined(parts, wanted or "")
 
     def _recognize_piece(
-        self, samples: guard.Samples, language: str | None, hotwords: tuple[str, ...], context: str
+        self, samples: guard.Samples, language: str | None, hotwords: tuple[str, ...], context: str, *, words: bool
     ) -> Recognition:
         if len(samples) < SHORTEST_S * MODEL_RATE_HZ:
             return Recognition("", language or "", 0.0, no_speech=1.0)
@@ -116,10 +118,15 @@ class WhisperRecognizer:
                 decoded = bare
         fallback = decoded.suspicious
         if fallback:
-            full = self._decode(self._encode(features, FULL_WINDOW_FRAMES), plain, language, most_tokens)
+            wide = self._encode(features, FULL_WINDOW_FRAMES)
+            full = self._decode(wide, plain, language, most_tokens)
             if not full.suspicious or full.logprob > decoded.logprob:
-                decoded = full
-        return self._judged(decoded, sound, language, fallback)
+                decoded, encoded = full, wide
+        heard = self._judged(decoded, sound, language, fallback)
+        if not words or not heard.text or heard.rejected:
+            return heard
+        times = word_times(self._model, encoded, self._tokenizer(language), decoded.tokens, frames)
+        return replace(heard, words=times)
 
     @staticmethod
     def _doubts(decoded: _Decoded, hotwords: tuple[str, ...]) -> bool:
@@ -195,7 +202,9 @@ class WhisperRecognizer:
             or guard.compression_ratio(text) > FALLBACK_COMPRESSION
             or guard.repeats_phrase(text, language)
         )
-        return _Decoded(text if has_words(text) else "", float(logprob), float(result.no_speech_prob), suspicious)
+        return _Decoded(
+            text if has_words(text) else "", float(logprob), float(result.no_speech_prob), suspicious, tuple(tokens)
+        )
 
 
 def _languages(words: Any) -> list[str]:
@@ -233,4 +242,20 @@ def _joined(parts: list[tuple[float, Recognition]], language: str) -> Recognitio
         no_speech=min(heard.no_speech for _, heard in parts),
         window_fallback=any(heard.window_fallback for _, heard in parts),
         rejected=next((heard.rejected for _, heard in parts if heard.rejected), None),
+        words=_laid_end_to_end(parts),
     )
+
+
+def _laid_end_to_end(parts: list[tuple[float, Recognition]]) -> tuple[HeardWord, ...]:
+    """The pieces' words on the time line of the whole; none unless every piece with text has them."""
+    if any(heard.text and not heard.words for _, heard in parts):
+        return ()
+    words: list[HeardWord] = []
+    behind = 0
+    for seconds, heard in parts:
+        words += [
+            replace(word, first_sample=word.first_sample + behind, end_sample=word.end_sample + behind)
+            for word in heard.words
+        ]
+        behind += round(seconds * MODEL_RATE_HZ)
+    return tuple(words)
