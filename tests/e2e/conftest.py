@@ -60,6 +60,16 @@ class Site:
                         return event
                 await asyncio.sleep(0.05)
 
+    async def phase(self, since: int, phase: str) -> dict[str, Any]:
+        """The next change of a call's phase to ``phase`` behind a position."""
+        async with asyncio.timeout(30):
+            while True:
+                self.gateway.read_events()
+                for event in self.gateway.events[since:]:
+                    if event["kind"] == "call-phase" and event["phase"] == phase:
+                        return event
+                await asyncio.sleep(0.05)
+
     async def spoken(self, since: int, count: int) -> list[dict[str, Any]]:
         """The utterance records behind a position, as soon as there are ``count`` of them."""
         async with asyncio.timeout(60):
