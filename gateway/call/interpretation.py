@@ -5,6 +5,9 @@ It may start as a candidate, in the silence after the speech and before anybody 
 it runs with low priority and stops at the gate, with the first piece of sound in hand. `confirm` opens the gate; the
 utterance then belongs to the segment and goes on with high priority. `withdraw` ends a candidate that was overtaken
 by more speech. What is behind the gate cannot be withdrawn: it is spoken, or it fails for a counted reason.
+
+In simultaneous mode the two halves come apart: an utterance is only heard (``speak=False``), and each clause of it,
+whose text is known already, is only spoken (``source`` is a text).
 """
 
 from __future__ import annotations
@@ -38,6 +41,9 @@ from gateway.text.terms import unmask
 
 log = structlog.get_logger(__name__)
 
+LOW_CONFIDENCE = "low-confidence"
+PAUSE_MS = 120  # between clauses, before the lag policy shortens it: a talker's own short pause
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -50,6 +56,8 @@ class Outcome:
     term_hits: int = 0
     term_repairs: int = 0
     term_misses: int = 0
+    heard: Recognition | None = None
+    """The recognition itself, with its words where they were asked for."""
     submitted_ns: int = 0
     recognised_ns: int = 0
     translated_ns: int = 0
@@ -62,8 +70,8 @@ class Outcome:
 class Mouth(Protocol):
     """Where spoken pieces go."""
 
-    def say(self, name: str, speech: Speech, *, more_follows: bool) -> None:
-        """Queue one piece of the utterance ``name`` for play-out."""
+    def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
+        """Queue one piece of the utterance ``name`` for play-out, and a pause behind it."""
 
 
 class Interpretation:
@@ -72,7 +80,7 @@ class Interpretation:
     def __init__(
         self,
         name: str,
-        pcm: bytes,
+        source: bytes | str,
         plan: DirectionPlan,
         *,
         leg: str,
@@ -80,12 +88,24 @@ class Interpretation:
         mouth: Mouth,
         on_text: Callable[[str, Outcome], None],
         clock: Callable[[], int] = time.monotonic_ns,
+        speak: bool = True,
+        translation: str | None = None,
+        tempo: float = 1.0,
+        gap_factor: float = 1.0,
     ) -> None:
         self.name = name
         """The candidate's id, then the segment's."""
         self.plan = plan
         self.outcome = Outcome()
-        self._hearing = RecognizeTask(pcm, plan.source, plan.hotwords)
+        self._hearing = (
+            RecognizeTask(source, plan.source, plan.hotwords, words=not speak) if isinstance(source, bytes) else None
+        )
+        if isinstance(source, str):
+            self.outcome.source_text = source
+        self._speaks = speak
+        self._known_translation = translation
+        self._tempo = tempo
+        self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
         self._leg = leg
         self._speech = speech
         self._mouth = mouth
@@ -106,7 +126,9 @@ class Interpretation:
         if confirmed:
             self._confirmed.set()
         self.outcome.submitted_ns = self._clock()
-        self._ticket = self._speech.submit(self._leg, self._hearing, Priority.FINAL if confirmed else Priority.PREPARE)
+        if self._hearing is not None:
+            priority = Priority.FINAL if confirmed else Priority.PREPARE
+            self._ticket = self._speech.submit(self._leg, self._hearing, priority)
         self._task = asyncio.create_task(self._run(), name=f"interpret-{self.name}")
 
     def confirm(self, segment_id: str, before: asyncio.Event | None) -> None:
@@ -139,8 +161,10 @@ class Interpretation:
 
     async def _run(self) -> str | None:
         try:
-            await self._recognise()
-            if not self.outcome.source_text:
+            if self._hearing is not None:
+                await self._recognise(self._hearing)
+            self._recognised = True
+            if not self.outcome.source_text or not self._speaks:
                 await self._confirmed.wait()
                 return None
             await self._translate()
@@ -152,13 +176,15 @@ class Interpretation:
             return "recogniser-failed" if not self._recognised else "speech-failed"
         return None
 
-    async def _recognise(self) -> None:
-        done = await self._ask(self._hearing, Priority.FINAL, self._ticket)
+    async def _recognise(self, hearing: RecognizeTask) -> None:
+        done = await self._ask(hearing, Priority.FINAL, self._ticket)
         heard = done.result
         assert isinstance(heard, Recognition)
         outcome = self.outcome
         outcome.source_text, _ = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
-        outcome.confidence, outcome.rejected = heard.confidence, heard.rejected
+        outcome.confidence, outcome.rejected, outcome.heard = heard.confidence, heard.rejected, heard
+        if outcome.source_text and heard.confidence < self.plan.repeat_below:
+            outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
         outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns
         self._recognised = True
         if self._confirmed.is_set():
@@ -166,7 +192,8 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        checked = plan.terms.apply(outcome.source_text, await self._translated(outcome.source_text))
+        plain = self._known_translation or await self._translated(outcome.source_text)
+        checked = plan.terms.apply(outcome.source_text, plain)
         text, missed = checked.text, len(checked.missed)
         if missed:  # what cannot be repaired afterwards is held by placeholders, if the engine returns them all
             masked, slots = plan.terms.mask(outcome.source_text)
@@ -189,7 +216,7 @@ class Interpretation:
         outcome, plan = self.outcome, self.plan
         pieces = speech_pieces(outcome.target_text, plan.target, plan.first_chars)
         for number, piece in enumerate(pieces):
-            done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice), Priority.CLAUSE)
+            done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice, self._tempo), Priority.CLAUSE)
             speech = done.result
             assert isinstance(speech, Speech)
             outcome.synthesise_cpu_ns += done.cpu_ns
@@ -198,7 +225,8 @@ class Interpretation:
                 await self._confirmed.wait()
                 if self._before is not None:
                     await self._before.wait()
-            self._mouth.say(self.name, speech, more_follows=number + 1 < len(pieces))
+            more = number + 1 < len(pieces)
+            self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
 
     async def _ask(self, task: Task, when_confirmed: Priority, ticket: Ticket | None = None) -> Done:
         """Submit a task with the priority that fits and wait for its result; a guess that was shed waits."""

@@ -47,12 +47,12 @@ class Party:
         self.playout.enqueue(Clip(name, ClipKind.PROMPT, pcm))
         return True
 
-    def say(self, name: str, speech: Speech, *, more_follows: bool) -> None:
-        """Queue a piece of translated speech, brought to the leg's rate."""
+    def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
+        """Queue a piece of translated speech, brought to the leg's rate, and a pause behind it."""
         pcm = np.frombuffer(speech.pcm, np.int16)
         if pcm.size:
             pcm = resample(pcm, speech.rate_hz, LEG_RATE_HZ)
-        self.playout.enqueue(Clip(name, ClipKind.TRANSLATION, pcm, more_follows=more_follows))
+        self.playout.enqueue(Clip(name, ClipKind.TRANSLATION, pcm, gap_ms=gap_ms, more_follows=more_follows))
 
     def statistics(self) -> dict[str, object]:
         """The bounds of this side's queues and what became of them."""

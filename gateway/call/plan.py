@@ -24,6 +24,9 @@ class DirectionPlan:
     first_chars: int = 0
     """Characters of the first piece given to the synthesizer, so that sound starts early; 0: all at once."""
 
+    repeat_below: float = 0.0
+    """Confidence below which the talker is asked to repeat instead of a guess being spoken (SPEC B10); 0 never."""
+
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
         return replace(
@@ -45,4 +48,5 @@ class DirectionPlan:
             "terms": len(self.terms.terms),
             "glossary_version": list(self.glossary_version),
             "first_chars": self.first_chars,
+            "repeat_below": self.repeat_below,
         }

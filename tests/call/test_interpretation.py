@@ -35,7 +35,7 @@ class Mouth:
     def __init__(self) -> None:
         self.said: list[tuple[str, int, bool]] = []
 
-    def say(self, name: str, speech: Speech, *, more_follows: bool) -> None:
+    def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
         self.said.append((name, len(speech.pcm) // 200, more_follows))
 
 
