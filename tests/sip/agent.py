@@ -79,16 +79,18 @@ class Ear:
         loud = (f.arrived_ns for f in list(self.frames) if np.abs(np.frombuffer(f.pcm, "<i2").astype(int)).max() > 2000)
         return next(loud, 0)
 
-    def report(self) -> dict[str, Any]:
+    def report(self, also_hz: float = 0.0) -> dict[str, Any]:
         frames = list(self.frames)
         pcm = np.frombuffer(b"".join(frame.pcm for frame in frames), "<i2").astype(float)
         last = pcm[-RATE:]
-        peak_hz, share = 0.0, 0.0
+        peak_hz, share, also = 0.0, 0.0, 0.0
         if last.size >= RATE // 2 and np.abs(last).max() > 100:
             power = np.abs(np.fft.rfft(last * np.hanning(last.size))) ** 2
             peak = int(power.argmax())
             peak_hz = peak * RATE / last.size
             share = float(power[max(0, peak - 3) : peak + 4].sum() / power.sum())
+            other = round(also_hz * last.size / RATE)
+            also = float(power[max(0, other - 3) : other + 4].sum() / power.sum())
         stamps = np.array([frame.arrived_ns for frame in frames]) / 1e6
         steps = np.diff(stamps) if stamps.size > 1 else np.zeros(1)
         loud = [frame.first_sample for frame in frames if np.abs(np.frombuffer(frame.pcm, "<i2")).max() > 1000]
@@ -98,6 +100,7 @@ class Ear:
             "gaps": self.gaps,
             "peak_hz": peak_hz,
             "tone_share": share,
+            "also_share": also,
             "level": float(np.sqrt((last**2).mean())) if last.size else 0.0,
             "worst_step_ms": float(steps.max()),
             "p99_step_ms": float(np.percentile(steps, 99)),
@@ -164,7 +167,7 @@ class Driver:
                 self.agent.hangup(leg, line.get("code", 0), headers=line.get("headers"))
             case "hear":
                 ear, source = self.ears[leg], self.sources[leg]
-                self.say(heard=leg, asked=source.asked, **ear.report())
+                self.say(heard=leg, asked=source.asked, **ear.report(line.get("also_hz", 0.0)))
             case "first_loud":
                 self.say(heard=leg, loud_ns=self.ears[leg].first_loud_ns())
             case "statistics":

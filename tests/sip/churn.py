@@ -17,9 +17,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from conftest import AgentProcess, until
 from g711 import tone
-from peer import Peer
+from sip_harness import AgentProcess, until
+from sip_peer import Peer
 
 SOUND = tone(1000, 1)
 

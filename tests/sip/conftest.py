@@ -1,124 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""User agents in processes of their own, and the peers that call them."""
+"""User agents in processes of their own, and the programs that call them."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-HERE = Path(__file__).parent
-SCENARIOS = HERE / "scenarios"
-
-
-class AgentProcess:
-    """A running tests/sip/agent.py: events by kind, answers, exit status."""
-
-    def __init__(self, first_rtp: int, **options: Any) -> None:
-        settings = {"port": 0, "rtp_port_min": first_rtp, "rtp_port_max": first_rtp + 98} | options.pop("settings", {})
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-X",
-                "faulthandler",
-                str(HERE / "agent.py"),
-                json.dumps(options | {"settings": settings}),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[dict[str, Any]] = []
-        self.errors: list[str] = []
-        self._news = threading.Condition()
-        self._readers = [
-            threading.Thread(target=self._read, daemon=True),
-            threading.Thread(target=self._read_errors, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-        first = self.wait(lambda line: "ready" in line or "failed" in line, 30)
-        self.failure: str = first.get("text", "")
-        self.port: int = first.get("ready", 0)
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for text in self.process.stdout:
-            with self._news:
-                self.lines.append(json.loads(text))
-                self._news.notify_all()
-        with self._news:
-            self._news.notify_all()
-
-    def _read_errors(self) -> None:
-        assert self.process.stderr is not None
-        self.errors.extend(self.process.stderr)
-
-    def wait(self, wanted: Callable[[dict[str, Any]], bool], timeout_s: float = 10, start: int = 0) -> dict[str, Any]:
-        """The first line that is wanted, from index ``start`` on."""
-        deadline = time.monotonic() + timeout_s
-        with self._news:
-            while True:
-                for line in self.lines[start:]:
-                    if wanted(line):
-                        return line
-                left = deadline - time.monotonic()
-                if left <= 0 or (self.process.poll() is not None and not self._readers[0].is_alive()):
-                    tail = "".join(self.errors[-20:])
-                    raise AssertionError(f"nothing wanted in {self.lines} (exit {self.process.poll()}): {tail}")
-                self._news.wait(min(left, 0.5))
-
-    def event(self, kind: str, timeout_s: float = 10, start: int = 0, **values: Any) -> dict[str, Any]:
-        """The first event of a kind with the given values."""
-        return self.wait(
-            lambda line: line.get("event") == kind and all(line.get(k) == v for k, v in values.items()),
-            timeout_s,
-            start,
-        )
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines if line.get("event") == kind]
-
-    def tell(self, do: str, **values: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": do} | values) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, do: str, key: str, timeout_s: float = 10, **values: Any) -> dict[str, Any]:
-        """Tell, and wait for the answer that has the key."""
-        start = len(self.lines)
-        self.tell(do, **values)
-        return self.wait(lambda line: key in line, timeout_s, start)
-
-    def statistics(self) -> dict[str, Any]:
-        return self.ask("statistics", "statistics")["statistics"]  # type: ignore[no-any-return]
-
-    def hear(self, leg: str) -> dict[str, Any]:
-        return self.ask("hear", "heard", leg=leg)
-
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
-    def stop(self, timeout_s: float = 20) -> int:
-        """Stop in order; the exit status."""
-        if self.alive:
-            self.tell("stop")
-        return self.process.wait(timeout_s)
-
-    def kill(self) -> None:
-        if self.alive:
-            self.process.kill()
-            self.process.wait(5)
+from sip_harness import SCENARIOS, AgentProcess
 
 
 @pytest.fixture
@@ -183,23 +75,3 @@ def sipp(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 @pytest.fixture
 def baresip() -> str:
     return _need("baresip", "baresip")
-
-
-def free_port() -> int:
-    """A UDP port that was free a moment ago, for programs that cannot tell which one they took."""
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
-    """Whether a condition came true in time."""
-    never = threading.Event()
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        never.wait(0.02)
-    return condition()

@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from conftest import AgentProcess, until
 from g711 import decode, tone
-from peer import Peer
+from sip_harness import AgentProcess, until
+from sip_peer import Peer
 
 from gateway.sip.agent import SWITCH_INTERVAL_S
 

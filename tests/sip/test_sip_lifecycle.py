@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from churn import churn
-from conftest import AgentProcess, until
 from g711 import tone
-from peer import Peer
+from sip_harness import AgentProcess, until
+from sip_peer import Peer
 
 pytestmark = pytest.mark.sip
 

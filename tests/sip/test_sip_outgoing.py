@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import SCENARIOS, AgentProcess, free_port, until
 from g711 import tone
-from peer import Callee
+from sip_harness import SCENARIOS, AgentProcess, free_port, until
+from sip_peer import Callee
 
 pytestmark = pytest.mark.sip
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from conftest import AgentProcess, until
 from g711 import peak_hz, tone
-from peer import Peer
+from sip_harness import AgentProcess, until
+from sip_peer import Peer
 
 pytestmark = pytest.mark.sip
 
