@@ -205,6 +205,9 @@ def booth(
         speech=speech,
         prompts=prompts,
         endpoint=endpoint_plan(settings),
+        clause_end_ms=settings.endpoint.clause_end_ms,
+        previews=settings.speech.previews,
+        repeat_below=settings.speech.repeat_below,
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         first_sound_ms=settings.speech.first_sound_ms,
         glossary=glossary,
@@ -225,7 +228,7 @@ def endpoint_plan(settings: Settings) -> EndpointPlan:
     return EndpointPlan(
         rate_hz=LEG_RATE_HZ,
         frame_ms=endpoint.frame_ms,
-        mode=Mode(settings.call.mode),
+        mode=Mode.CONSECUTIVE,
         start_frames=endpoint.start_frames,
         start_window=endpoint.start_window,
         pre_roll_ms=endpoint.pre_roll_ms,

@@ -36,6 +36,8 @@ PLAIN: Mapping[str, str] = {
     **OURS,
     "GATEWAY__ENDPOINT__END_MS": "500",
     "GATEWAY__ENDPOINT__PREPARE_MS": "0",
+    "GATEWAY__SPEECH__PREVIEWS": "false",
+    "GATEWAY__SPEECH__REPEAT_BELOW": "0",
     "GATEWAY__SPEECH__FIRST_SOUND_MS": "0",
 }
 

@@ -131,6 +131,7 @@ class Call:
     async def run(self) -> None:
         """Live the call to its end. Never raises: what breaks ends the call with `server_error`."""
         ears = asyncio.create_task(self._listen(), name=f"ears-{self.call_id}")
+        ears.add_done_callback(self._ears_ended)
         self._publish_start()
         try:
             async with asyncio.timeout(self._desk.limits.longest_s):
@@ -146,6 +147,12 @@ class Call:
             self.end(termination.INTERNAL_ERROR)
         finally:
             await self._finish(ears)
+
+    def _ears_ended(self, ears: asyncio.Task[None]) -> None:
+        """A call that cannot hear any more is no call: end it rather than leave two people in silence."""
+        if not ears.cancelled() and ears.exception() is not None:
+            log.error("call_deaf", call=self.call_id, exc_info=ears.exception())
+            self.end(termination.INTERNAL_ERROR)
 
     async def _connect(self) -> None:
         a, b, desk = self.a, self.b, self._desk

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import PromptBook
 from gateway.sip.protocols import UserAgent
 from gateway.speech.protocols import SpeechService
-from gateway.stream.plan import EndpointPlan
+from gateway.stream.plan import END_MS, EndpointPlan, Mode
 
 CHARS_PER_S = 15.0  # unhurried speech, in alphabetic scripts; measured on the bundle's voices at 13 to 16
 FEWEST_CHARS = 12
@@ -50,6 +50,12 @@ class Booth:
     speech: SpeechService
     prompts: PromptBook
     endpoint: EndpointPlan
+    clause_end_ms: int = END_MS[Mode.SIMULTANEOUS]
+    """Silence that ends an utterance in simultaneous mode."""
+    previews: bool = True
+    """Decode the growing utterance in consecutive mode too, where it only shows."""
+    repeat_below: float = 0.0
+    """Confidence below which the talker is asked to repeat; 0 never."""
     vad_aggressiveness: int = 2
     """0 takes most for speech, 3 least (WebRTC's scale)."""
     first_sound_ms: int = 0
@@ -57,6 +63,13 @@ class Booth:
     glossary: Callable[[], Glossary] = Glossary
     """The glossary in force now; each utterance takes the one of its moment."""
     clock: Callable[[], int] = time.monotonic_ns
+
+    def endpoint_for(self, mode: str) -> EndpointPlan:
+        """The end-pointer's thresholds in a mode. ValueError for an unknown one."""
+        chosen = Mode(mode)
+        if chosen is self.endpoint.mode:
+            return self.endpoint
+        return replace(self.endpoint, mode=chosen, end_ms=self.clause_end_ms)
 
     def first_chars(self, language: str) -> int:
         """Characters that the voice of a language makes in `first_sound_ms` on this machine; 0 for no limit."""
@@ -74,6 +87,7 @@ class Booth:
             mode=mode,
             voice=voice,
             first_chars=self.first_chars(target),
+            repeat_below=self.repeat_below,
         ).with_glossary(self.glossary())
 
 

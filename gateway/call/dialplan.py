@@ -20,7 +20,7 @@ LANGUAGE = re.compile(r"^[a-z]{2,3}$")
 _URI = re.compile(r"^sips?:[^\s@<>\"]+(@[^\s@<>\"]+)?$")
 _DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
 _KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name"}
-MODES = ("consecutive",)
+MODES = ("consecutive", "simultaneous")
 
 
 class DialPlanError(ValueError):

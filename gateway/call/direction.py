@@ -3,29 +3,39 @@
 
     frames → voice detector → end-pointer → segments → interpretations → the other party's play-out
 
-This is the only place where the pure stages meet the loop. `hear` runs them on what has arrived; everything slow is
-an `Interpretation`, a task of its own. Utterances are spoken in the order in which they were said.
+This is the only place where the pure stages meet the loop. `hear` runs them on what has arrived; everything slow is a
+task of its own. Utterances are spoken in the order in which they were said.
+
+In consecutive mode a segment is recognised, translated and spoken as a whole, begun in the silence behind it. In
+simultaneous mode the growing utterance is decoded as it goes (`live`), clauses are released from what is stable
+(`stream.clause`) and spoken one by one (`clauses`); the segment's own recognition only finishes what is still open.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
+from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
-from gateway.call.interpretation import Interpretation, Outcome
-from gateway.call.party import Party
+from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
+from gateway.call.live import LiveUtterance, Step
+from gateway.call.minutes import Entry, Minutes, Publish
+from gateway.call.party import LEG_RATE_HZ, Party
 from gateway.call.plan import DirectionPlan
-from gateway.call.prompts import PLEASE_REPEAT
+from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
-from gateway.call.transcript import Utterance
 from gateway.speech.errors import QueueFull
+from gateway.speech.jobs import Recognition
+from gateway.stream.buffering import AdaptiveBuffer
+from gateway.stream.clause import Clause, ClauseReleaser, Heard, Reason
+from gateway.stream.clause_rules import rules_for
 from gateway.stream.clocks import SegmentClocks, Stamp, StopClock
 from gateway.stream.endpoint import Endpointer
 from gateway.stream.events import (
@@ -37,32 +47,30 @@ from gateway.stream.events import (
     SegmentEvent,
     Span,
     SpeechEnded,
+    SpeechPaused,
     SpeechStarted,
     Submit,
     Terminal,
     VoiceFrame,
 )
+from gateway.stream.lag import LagPolicy, Waiting
+from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
+from gateway.stream.words import Word
 
 log = structlog.get_logger(__name__)
 
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
+FLUSH_MS = 900  # silence after which words that wait for more to come are spoken as they are
 
-Publish = Callable[[str, dict[str, Any]], None]
 
+@dataclass(frozen=True, slots=True)
+class _Hearing:
+    """A recognition on its way, the utterance it belongs to, and the sound it covers."""
 
-@dataclass(slots=True)
-class _Segment:
-    """What is known of a submitted segment until its record is published."""
-
-    segment_id: str
-    span: Span
-    plan: DirectionPlan
     interpretation: Interpretation
-    clocks: SegmentClocks
-    audio_first_ns: int
-    speculative: bool
-    published: bool = False
+    live: LiveUtterance
+    span: Span
 
 
 class Direction:
@@ -82,39 +90,63 @@ class Direction:
         self.plan = plan
         self.source = source
         self.target = target
+        self.last_voice_ns = 0
+        """When an utterance was last under way."""
         self._call_id = call_id
         self._booth = booth
         self._publish = publish
         self._recorder = recorder
-        endpoint = booth.endpoint
+        endpoint = booth.endpoint_for(plan.mode)
+        self._mode = plan.mode
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
-        self._candidates: dict[str, Interpretation] = {}
-        self._segments: dict[str, _Segment] = {}
+        self._buffer = AdaptiveBuffer(LEG_RATE_HZ)
+        self._minutes = Minutes(source.side, publish)
+        self._lag = LagPolicy()
+        self._live: LiveUtterance | None = None
+        self._lives: dict[int, LiveUtterance] = {}
+        self._candidates: dict[str, _Hearing] = {}
+        self._hearings: dict[str, _Hearing] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._spoken: asyncio.Event | None = None
+        self._releaser: ClauseReleaser | None = None
+        self._last_word_end = 0
+        self._clause_follows = False
+        self._clauses = ClauseSpeaker(
+            leg=source.leg,
+            speech=booth.speech,
+            mouth=target,
+            pending_s=target.playout.pending_s,
+            on_begin=self._clause_begins,
+            on_lost=self._clause_lost,
+            on_notice=self._say_left_out,
+            clock=booth.clock,
+        )
         self._stop_clock = StopClock()
         self._listening = False
         self._stopped = False
-        self._minted = 0
+        self._minted = Counter[str]()
         self._vad_end_ns: dict[int, int] = {}
         self._speech_end_sample: dict[int, int] = {}
         self._repeat_ns = -REPEAT_PAUSE_NS
         self._counts: Counter[str] = Counter()
-        self.last_voice_ns = 0
-        """When an utterance was last under way."""
 
     @property
     def over(self) -> bool:
         """True when nothing will be spoken any more."""
-        return self._line.terminal and not self._following
+        return self._line.terminal and not self._following and self._clauses.idle
 
     # --- what the call says ---------------------------------------------------------------------------------------
 
     def listen(self) -> None:
         """The party is there: what comes from now on is speech to be interpreted, not early media."""
         self._listening = True
+
+    def set_mode(self, mode: str) -> None:
+        """Interpret from the next utterance on in this mode. ValueError for an unknown one."""
+        self._mode = Mode(mode).value
+        self._endpointer.replan(self._booth.endpoint_for(self._mode))
 
     def hear(self) -> None:
         """Take what has arrived from the party."""
@@ -126,16 +158,13 @@ class Direction:
                     self._judge(verdict)
 
     def tick(self) -> None:
-        """Submit again what a full queue refused; note what has been played."""
+        """Submit again what a full queue refused; note what has been played; let go what waits for more words."""
         for event in self._line.tick():
             self._do(event)
         for played in self.target.playout.events():
-            segment = self._segments.get(played.clip_id)
-            if segment is not None and played.what == "started" and segment.clocks.get(Stamp.PLAYED) is None:
-                segment.clocks.mark(Stamp.PLAYED, played.at_ns)
-                self._record(segment, lost=None)
-            elif segment is not None and played.what == "dropped" and not segment.published:
-                self._record(segment, lost="dropped")
+            self._minutes.note(played)
+        if self._releaser is not None and not self._endpointer.speaking and not self._lives:
+            self._silence(self._ear.heard - self._last_word_end)
 
     def stop(self) -> None:
         """The party is gone, or the sound has ended: end what is under way. The same path for both (SPEC S4.10)."""
@@ -155,40 +184,66 @@ class Direction:
     async def close(self) -> None:
         """The call is over: what was not spoken yet is counted as lost."""
         for candidate in self._candidates.values():
-            candidate.withdraw()
+            candidate.interpretation.withdraw()
         self._candidates.clear()
+        for live in self._lives.values():
+            live.stop()
+        self._lives.clear()
         for follower in self._following:
             follower.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
+        await self._clauses.close()
         for event in self._line.abandon("call-ended"):
             self._do(event)
         self.tick()
-        for segment in list(self._segments.values()):
-            if not segment.published:
-                self._record(segment, lost="call-ended")
+        self._minutes.close("call-ended")
 
     # --- sound in ---------------------------------------------------------------------------------------------------
 
     def _judge(self, verdict: VoiceFrame) -> None:
-        if self._endpointer.speaking:
-            self.last_voice_ns = self._booth.clock()
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
+        if self._endpointer.speaking:
+            self.last_voice_ns = self._booth.clock()
+            # in a pause the candidate comes first; without previews only simultaneous mode needs the growing text
+            wanted = self._booth.previews or self.plan.mode == Mode.SIMULTANEOUS
+            if self._live is not None and verdict.is_speech and wanted:
+                self._counts["previews_asked"] += self._live.grow(self._ear.heard)
 
     def _on_endpoint(self, event: EndpointEvent) -> None:
-        if isinstance(event, SpeechStarted):
-            self._refresh_plan()
-        elif isinstance(event, SpeechEnded):
-            self._vad_end_ns[event.first_sample] = self._booth.clock()
-            self._speech_end_sample[event.first_sample] = event.speech_end
+        match event:
+            case SpeechStarted():
+                self._refresh_plan()
+                self._live = self._lives[event.first_sample] = self._new_live(event.first_sample)
+            case SpeechPaused():
+                if self._live is not None:
+                    self._live.pause()
+            case SpeechEnded():
+                self._vad_end_ns[event.first_sample] = self._booth.clock()
+                self._speech_end_sample[event.first_sample] = event.speech_end
+                self._live = None
         for out in self._line.on_endpoint(event, self.plan.version, tail_quiet=self._endpointer.tail_quiet):
             self._do(out)
 
     def _refresh_plan(self) -> None:
-        """Between utterances, and only there, newer terms come into force (invariant 8)."""
+        """Between utterances, and only there, newer terms and another mode come into force (invariant 8)."""
         glossary = self._booth.glossary()
-        if glossary.version != self.plan.glossary_version:
-            self.plan = replace(self.plan, version=self.plan.version + 1).with_glossary(glossary)
+        if glossary.version != self.plan.glossary_version or self._mode != self.plan.mode:
+            newer = replace(self.plan, version=self.plan.version + 1, mode=self._mode)
+            self.plan = newer.with_glossary(glossary)
+
+    def _new_live(self, first_sample: int) -> LiveUtterance:
+        return LiveUtterance(
+            first_sample,
+            self.plan,
+            ear=self._ear,
+            speech=self._booth.speech,
+            leg=self.source.leg,
+            rate_hz=LEG_RATE_HZ,
+            buffer=self._buffer,
+            on_step=self._on_step,
+            clock=self._booth.clock,
+        )
 
     # --- segments ---------------------------------------------------------------------------------------------------
 
@@ -199,7 +254,7 @@ class Direction:
             case Release():
                 released = self._candidates.pop(event.candidate_id, None)
                 if released is not None:
-                    released.withdraw()
+                    released.interpretation.withdraw()
             case Submit():
                 self._submit(event)
             case Finalized():
@@ -208,23 +263,33 @@ class Direction:
                 self._lost(event.segment_id, event.reason)
             case Terminal():
                 self._stop_clock.terminal(self._booth.clock())
+                self._flush()
 
-    def _interpretation(self, name: str, span: Span) -> Interpretation:
-        return Interpretation(
+    def _hearing(self, name: str, span: Span) -> _Hearing:
+        """A recognition of the span; in simultaneous mode only of what is not committed yet."""
+        live = self._lives[span.first_sample]
+        whole = live.plan.mode == Mode.CONSECUTIVE
+        covered = span if whole else replace(span, first_sample=live.from_sample)
+        playing_ms = round(self.target.playout.pending_s() * 1000)
+        pace = self._lag.next((Waiting(name, 0),), self._booth.clock(), playing_ms=playing_ms)
+        interpretation = Interpretation(
             name,
-            self._ear.cut(span),
-            self.plan,
+            self._ear.cut(covered),
+            live.plan,
             leg=self.source.leg,
             speech=self._booth.speech,
             mouth=self.target,
             on_text=self._on_text,
             clock=self._booth.clock,
+            speak=whole,
+            tempo=pace.tempo,
         )
+        return _Hearing(interpretation, live, covered)
 
     def _prepare(self, event: Prepare) -> None:
-        candidate = self._interpretation(event.candidate_id, event.span)
+        candidate = self._hearing(event.candidate_id, event.span)
         try:
-            candidate.start(confirmed=False)
+            candidate.interpretation.start(confirmed=False)
         except QueueFull:
             self._counts["prepares_refused"] += 1
             self._line.withdrawn(event.candidate_id)
@@ -232,91 +297,189 @@ class Direction:
         self._candidates[event.candidate_id] = candidate
 
     def _submit(self, event: Submit) -> None:
-        interpretation = self._candidates.pop(event.candidate_id, None) if event.candidate_id else None
-        speculative = interpretation is not None
-        if interpretation is None:
-            interpretation = self._interpretation(event.segment_id, event.span)
+        hearing = self._candidates.pop(event.candidate_id, None) if event.candidate_id else None
+        speculative = hearing is not None
+        if hearing is None:
+            hearing = self._hearing(event.segment_id, event.span)
             try:
-                interpretation.start(confirmed=True)
+                hearing.interpretation.start(confirmed=True)
             except QueueFull:
                 for out in self._line.refused(event.segment_id):
                     self._do(out)
                 return
         self._line.accepted(event.segment_id)
-        first = event.span.first_sample
+        first, interpretation = event.span.first_sample, hearing.interpretation
         clocks = SegmentClocks(event.segment_id)
         clocks.mark(Stamp.AUDIO_END, self._arrival_ns(self._speech_end_sample.pop(first, event.span.end_sample) - 1))
         clocks.mark(Stamp.VAD_END, self._vad_end_ns.pop(first, self._booth.clock()))
         clocks.mark(Stamp.SUBMIT, interpretation.outcome.submitted_ns)
-        segment = _Segment(
-            event.segment_id,
-            event.span,
-            interpretation.plan,
-            interpretation,
-            clocks,
-            self._arrival_ns(first),
-            speculative,
+        if hearing.live.first_preview_ns:
+            clocks.mark(Stamp.PREVIEW, hearing.live.first_preview_ns)
+        self._minutes.add(
+            Entry(
+                event.segment_id,
+                (first, event.span.end_sample),
+                interpretation.plan,
+                interpretation.outcome,
+                clocks,
+                self._arrival_ns(first),
+                speculative,
+            )
         )
-        self._segments[event.segment_id] = segment
+        self._hearings[event.segment_id] = hearing
         before, self._spoken = self._spoken, interpretation.spoken
         interpretation.confirm(event.segment_id, before)
-        follower = asyncio.create_task(self._follow(segment), name=f"follow-{event.segment_id}")
+        follower = asyncio.create_task(self._follow(event.segment_id, hearing), name=f"follow-{event.segment_id}")
         self._following.add(follower)
         follower.add_done_callback(self._following.discard)
 
     def _on_text(self, segment_id: str, outcome: Outcome) -> None:
-        for event in self._line.finalized(segment_id, outcome.source_text):
+        """The segment's recognition is there, and the segment is confirmed: its text is final."""
+        hearing = self._hearings[segment_id]
+        text = outcome.source_text
+        if hearing.live.plan.mode == Mode.SIMULTANEOUS:
+            heard = outcome.heard or Recognition("", "", 0.0)
+            said = heard if text else replace(heard, text="", words=())
+            self._commit(hearing.live, hearing.live.finish(said, hearing.span))
+            text = hearing.live.agreement.text
+        else:
+            hearing.live.stop()
+        self._lives.pop(hearing.live.first_sample, None)
+        for event in self._line.finalized(segment_id, text):
             self._do(event)
 
     def _finalized(self, event: Finalized) -> None:
-        segment = self._segments[event.segment_id]
-        segment.clocks.mark(Stamp.FINAL, self._booth.clock())
-        outcome = segment.interpretation.outcome
+        entry = self._minutes.get(event.segment_id)
+        assert entry is not None
+        entry.clocks.mark(Stamp.FINAL, self._booth.clock())
+        outcome = entry.outcome
         if not event.text:
             self._counts[f"silent-{outcome.rejected or 'nothing-said'}"] += 1
+            if outcome.rejected == LOW_CONFIDENCE:
+                self._publish("unclear", {"segment_id": event.segment_id, "leg": self.source.side})
+                self._ask_to_repeat()
             return
         self._publish(
             "heard",
             {
                 "segment_id": event.segment_id,
                 "leg": self.source.side,
-                "language": segment.plan.source,
+                "language": entry.plan.source,
                 "text": event.text,
                 "confidence": round(outcome.confidence, 3),
+                "clocks_ns": {name: at_ns for name, at_ns in entry.clocks.as_dict().items() if at_ns is not None},
+                "source_span": list(entry.span),
             },
         )
 
-    async def _follow(self, segment: _Segment) -> None:
+    async def _follow(self, segment_id: str, hearing: _Hearing) -> None:
         """Wait until the utterance is spoken, or has failed; then its record is complete but for the playing."""
-        interpretation = segment.interpretation
+        interpretation = hearing.interpretation
         try:
             failure = await interpretation.finished()
         except asyncio.CancelledError:
             failure = "call-ended"
-        outcome, clocks = interpretation.outcome, segment.clocks
-        for stamp, at_ns in ((Stamp.MT, outcome.translated_ns), (Stamp.FIRST_AUDIO, outcome.first_audio_ns)):
-            if at_ns and clocks.get(stamp) is None:
-                clocks.mark(stamp, at_ns)
+        self._hearings.pop(segment_id, None)
+        self._lives.pop(hearing.live.first_sample, None)
+        outcome = interpretation.outcome
         if failure is not None:
-            for event in self._line.failed(segment.segment_id, failure):
+            hearing.live.stop()
+            for event in self._line.failed(segment_id, failure):
                 self._do(event)
-            if not segment.published:
-                self._lost(segment.segment_id, failure)
-        elif not outcome.source_text:
-            self._segments.pop(segment.segment_id, None)
+            if self._minutes.get(segment_id) is not None:
+                self._lost(segment_id, failure)  # its text was final, but it could not be spoken
+        elif not outcome.source_text or not interpretation.speaks:
+            self._minutes.drop(segment_id)
         elif not outcome.first_audio_ns:
-            self._record(segment, lost="nothing-to-say")
+            self._minutes.lose(segment_id, "nothing-to-say")
 
     def _lost(self, segment_id: str, reason: str) -> None:
-        self._counts[f"lost-{reason}"] += 1
-        segment = self._segments.get(segment_id)
-        if segment is not None:
-            self._record(segment, lost=reason)
-        else:
+        if not self._minutes.lose(segment_id, reason):
             self._publish("lost", {"segment_id": segment_id, "leg": self.source.side, "reason": reason})
+        self._counts[f"lost-{reason}"] += 1
         log.warning("segment_lost", call=self._call_id, segment=segment_id, reason=reason)
         if reason != "call-ended" and not self._stopped:
             self._ask_to_repeat()
+
+    # --- clauses, in simultaneous mode --------------------------------------------------------------------------------
+
+    def _on_step(self, live: LiveUtterance, step: Step) -> None:
+        if step.agreement.is_preview:
+            self._publish(
+                "preview",
+                {
+                    "utterance": f"{self._call_id}-{self.source.side}@{live.first_sample}",
+                    "leg": self.source.side,
+                    "language": live.plan.source,
+                    "text": step.text,
+                    "stable": live.agreement.text,
+                    "words": [[word.text, word.confidence] for word in step.agreement.unstable],
+                },
+            )
+        if live.plan.mode == Mode.SIMULTANEOUS:
+            self._commit(live, step.agreement.committed)
+
+    def _commit(self, live: LiveUtterance, words: Iterable[Word]) -> None:
+        """Words that will not change: release the clauses that they complete."""
+        heard = [Heard(word) for word in words]
+        if not heard:
+            return
+        if self._releaser is None:
+            self._releaser = ClauseReleaser(rules_for(live.plan.source), rate_hz=LEG_RATE_HZ)
+            self._clause_follows = False
+        self._last_word_end = heard[-1].word.end_sample or self._ear.heard
+        for clause in self._releaser.feed(heard):
+            self._release(clause)
+
+    def _silence(self, samples: int) -> None:
+        """The talker says nothing: a clause that is complete by its pause is released, at last whatever waits."""
+        assert self._releaser is not None
+        if samples >= FLUSH_MS * LEG_RATE_HZ // 1000:
+            self._flush()
+            return
+        for clause in self._releaser.silence(samples):
+            self._release(clause)
+
+    def _flush(self) -> None:
+        releaser, self._releaser = self._releaser, None
+        if releaser is not None:
+            for clause in releaser.feed((), is_final=True):
+                self._release(clause)
+
+    def _release(self, clause: Clause) -> None:
+        self._minted["clauses"] += 1
+        clause_id = f"{self._call_id}-{self.source.side}c{self._minted['clauses']}"
+        now_ns = self._booth.clock()
+        clocks = SegmentClocks(clause_id)
+        first, end = clause.words[0].first_sample, clause.words[-1].end_sample
+        clocks.mark(Stamp.AUDIO_END, min(now_ns, self._arrival_ns(end - 1) if end else now_ns))
+        clocks.mark(Stamp.FINAL, now_ns)
+        span = (first or 0, end or self._ear.heard)
+        outcome = Outcome(source_text=clause.text)
+        self._minutes.add(Entry(clause_id, span, self.plan, outcome, clocks, self._arrival_ns(span[0])))
+        self._publish(
+            "clause",
+            {"segment_id": clause_id, "leg": self.source.side, "text": clause.text, "reason": clause.reason.value},
+        )
+        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows))
+        self._clause_follows = clause.reason not in (Reason.SENTENCE, Reason.FINAL)
+
+    def _clause_begins(self, clause: SpokenClause, outcome: Outcome) -> None:
+        entry = self._minutes.get(clause.clause_id)
+        if entry is not None:
+            entry.outcome = outcome
+
+    def _clause_lost(self, clause_id: str, reason: str) -> None:
+        if reason.startswith("merged"):
+            self._minutes.drop(clause_id)
+            return
+        self._lost(clause_id, reason)
+
+    def _say_left_out(self) -> None:
+        """The listener is told that something was left out."""
+        self.target.prompt(LEFT_OUT, self._booth.prompts.clip(self.target.language, LEFT_OUT))
+
+    # --- small parts ------------------------------------------------------------------------------------------------
 
     def _ask_to_repeat(self) -> None:
         """The talker is told, in their own language, that this was lost: better than a silent hole."""
@@ -325,40 +488,9 @@ class Direction:
             self._repeat_ns = now_ns
             self.source.prompt(PLEASE_REPEAT, self._booth.prompts.clip(self.source.language, PLEASE_REPEAT))
 
-    def _record(self, segment: _Segment, *, lost: str | None) -> None:
-        """Publish the segment's one record."""
-        if segment.published:
-            return
-        segment.published = True
-        outcome, clocks = segment.interpretation.outcome, segment.clocks
-        for stamp, at_ns in ((Stamp.MT, outcome.translated_ns), (Stamp.FIRST_AUDIO, outcome.first_audio_ns)):
-            if at_ns and clocks.get(stamp) is None:
-                clocks.mark(stamp, at_ns)
-        self._segments.pop(segment.segment_id, None)
-        utterance = Utterance(
-            segment_id=segment.segment_id,
-            leg=self.source.side,
-            source_lang=segment.plan.source,
-            target_lang=segment.plan.target,
-            source_text=outcome.source_text,
-            target_text=outcome.target_text,
-            audio_first_ns=segment.audio_first_ns,
-            audio_end_ns=clocks.get(Stamp.AUDIO_END) or 0,
-            played_ns=clocks.get(Stamp.PLAYED) or 0,
-            confidence=outcome.confidence,
-            lost=lost,
-            stages_s={name: ns / 1e9 for name, ns in clocks.stages().items()},
-            clocks_ns={name: at_ns for name, at_ns in clocks.as_dict().items() if at_ns is not None},
-            source_span=(segment.span.first_sample, segment.span.end_sample),
-            speculative=segment.speculative,
-        )
-        self._publish("utterance", utterance.as_json())
-
-    # --- small parts ------------------------------------------------------------------------------------------------
-
     def _mint(self) -> str:
-        self._minted += 1
-        return f"{self._call_id}-{self.source.side}{self._minted}"
+        self._minted["segments"] += 1
+        return f"{self._call_id}-{self.source.side}{self._minted['segments']}"
 
     def _arrival_ns(self, sample: int) -> int:
         arrived_ns = self._ear.arrival_ns(sample)
@@ -367,9 +499,12 @@ class Direction:
     def statistics(self) -> dict[str, Any]:
         """Counts of every stage; no words."""
         return {
+            "mode": self.plan.mode,
             "endpoint": self._endpointer.statistics(),
             "segments": self._line.statistics(),
             "ear": self._ear.statistics(),
+            "clauses": self._clauses.statistics(),
+            "buffer": self._buffer.statistics(),
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,
         }

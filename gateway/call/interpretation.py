@@ -102,7 +102,8 @@ class Interpretation:
         )
         if isinstance(source, str):
             self.outcome.source_text = source
-        self._speaks = speak
+        self.speaks = speak
+        """False when it is only heard, and others speak."""
         self._known_translation = translation
         self._tempo = tempo
         self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
@@ -164,7 +165,7 @@ class Interpretation:
             if self._hearing is not None:
                 await self._recognise(self._hearing)
             self._recognised = True
-            if not self.outcome.source_text or not self._speaks:
+            if not self.outcome.source_text or not self.speaks:
                 await self._confirmed.wait()
                 return None
             await self._translate()

@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 CALLER_DISCLOSURE = "caller-disclosure"
 CALLEE_DISCLOSURE = "callee-disclosure"
 PLEASE_REPEAT = "please-repeat"
+LEFT_OUT = "left-out"
 NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)
 _LEG = "prompts"
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from gateway.bench.ear_bench import bench_ear
 from gateway.bench.gateway_process import GatewayFailed
+from gateway.cli.bench_stream import stream
 from gateway.cli.errors import told
 from gateway.settings import load_settings
 from gateway.telemetry.logs import configure_logging
@@ -28,6 +29,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 @bench_app.callback()
 def _bench() -> None:
     """Keep `bench` a group of commands."""
+
+
+bench_app.command("stream")(stream)
 
 
 @bench_app.command("ear")

@@ -33,6 +33,7 @@ def console(
     file: Annotated[Path, typer.Argument(help="What was said: any sound file.")],
     source: Annotated[str, typer.Option("--from", help="Language of the file.")],
     target: Annotated[str, typer.Option("--to", help="Language to translate into.")],
+    mode: Annotated[str, typer.Option(help="consecutive or simultaneous.")] = "consecutive",
     out: Annotated[Path | None, typer.Option(help="Write what the other party would hear to this WAV.")] = None,
     fast: Annotated[bool, typer.Option(help="Feed the file as fast as it goes, not at the speed of speech.")] = False,
     config: Annotated[Path | None, typer.Option("--config", help="Settings file instead of the usual one.")] = None,
@@ -44,7 +45,7 @@ def console(
         configure_logging("warning", loaded.settings.log.format, pii=False)
         samples, rate_hz = decode(file)
         pcm = resample(to_int16(downmix(samples)), rate_hz, LEG_RATE_HZ)
-        report = asyncio.run(_interpret(loaded, pcm, (source, target), paced=not fast, quiet=as_json))
+        report = asyncio.run(_interpret(loaded, pcm, (source, target), mode, paced=not fast, quiet=as_json))
     heard = np.frombuffer(report.pop("pcm"), np.int16)
     if out is not None:
         soundfile.write(out, heard, LEG_RATE_HZ, subtype="PCM_16")
@@ -54,7 +55,13 @@ def console(
 
 
 async def _interpret(
-    loaded: Loaded, pcm: np.ndarray[Any, np.dtype[np.int16]], pair: tuple[str, str], *, paced: bool, quiet: bool
+    loaded: Loaded,
+    pcm: np.ndarray[Any, np.dtype[np.int16]],
+    pair: tuple[str, str],
+    mode: str,
+    *,
+    paced: bool,
+    quiet: bool,
 ) -> dict[str, Any]:
     source, target = pair
     async with contextlib.AsyncExitStack() as stack:
@@ -76,7 +83,9 @@ async def _interpret(
         wake = asyncio.Event()
         talker, listener = Party("a", "file", source, wake.set), Party("b", "out", target, wake.set)
         desk = booth(loaded.settings, speech, prompt_book(loaded))
-        direction = Direction("console", talker, listener, desk.plan(source, target), booth=desk, publish=publish)
+        direction = Direction(
+            "console", talker, listener, desk.plan(source, target, mode=mode), booth=desk, publish=publish
+        )
         direction.listen()
         heard = await _feed(direction, talker, listener, pcm, paced=paced)
         await direction.close()

@@ -133,6 +133,7 @@ class Endpoint(Section):
     pre_roll_ms: Annotated[Int, Field(ge=0, le=2000)] = 300
     prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 160
     end_ms: Annotated[Int, Field(ge=60, le=5000)] = 400
+    clause_end_ms: Annotated[Int, Field(ge=60, le=5000)] = 240
     keep_tail_ms: Annotated[Int, Field(ge=0, le=5000)] = 400
     longest_utterance_ms: Annotated[Int, Field(ge=2000, le=28_000)] = 20_000
     long_silence_ms: Annotated[Int, Field(ge=1000, le=600_000)] = 10_000
@@ -141,8 +142,9 @@ class Endpoint(Section):
     def _in_order(self) -> Self:
         if self.start_frames > self.start_window:
             raise _rule("start_frames", f"must not exceed start_window ({self.start_window})")
-        if self.prepare_ms >= self.end_ms:
-            raise _rule("prepare_ms", f"must be shorter than end_ms ({self.end_ms})")
+        for key, end_ms in (("end_ms", self.end_ms), ("clause_end_ms", self.clause_end_ms)):
+            if self.prepare_ms >= end_ms:
+                raise _rule("prepare_ms", f"must be shorter than {key} ({end_ms})")
         if self.long_silence_ms <= self.end_ms:
             raise _rule("long_silence_ms", f"must be longer than end_ms ({self.end_ms})")
         return self
@@ -157,8 +159,10 @@ class Speech(Section):
     translators: tuple[EngineModel, ...] = ("firefox:firefox-en-pt", "firefox:firefox-pt-en")
     voices: dict[Language, EngineVoice] = {
         "en": "piper:piper-en_US-joe-medium",
-        "pt": "kokoro:kokoro-82m-int8:jf_nezumi",
+        "pt": "kokoro:kokoro-82m-int8:jm_kumo",
     }
+    previews: bool = True
+    repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.35
     first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
