@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``bench stream``: a continuous dialogue of human telephone speech through the call's own pipeline.
+
+The pauses are pseudo-random with a fixed seed, the words are known, and audio_end is read off the recordings. The
+plain pipeline hears each utterance on its own, cut by hand: its word error rate is what end-pointing costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gateway.audio.resample import resample
+from gateway.bench.corpus import Line, human_prompts, lay
+from gateway.bench.demo import Say
+from gateway.bench.sdp import RATE_HZ
+from gateway.bench.simulate import load_average
+from gateway.bench.stream_figures import (
+    Group,
+    Segment,
+    final_delays_s,
+    grouped,
+    recall_of,
+    recalled,
+    repeated_at_joins,
+    share,
+    spread,
+    stream_laal_s,
+    word_errors,
+)
+from gateway.bench.talk import SIDES, Talk, hold, in_real_time, in_virtual_time
+from gateway.call.desk import Booth
+from gateway.runtime import model_store, worker_threads
+from gateway.settings import Loaded
+from gateway.speech.engines.registry import RECOGNIZERS, build
+from gateway.speech.jobs import MODEL_RATE_HZ
+from gateway.speech.protocols import Recognizer
+from gateway.text.normal import corpus_wer, normal_words
+
+PAUSE_MS = (600, 4000)
+SEED = 20_240
+PREVIEW = "preview"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What is spoken, and in which time. ``real`` paces it at the speed of speech with real workers."""
+
+    language: str
+    target: str
+    mode: str = "consecutive"
+    seconds: float = 240.0
+    legs: int = 1
+    real: bool = False
+    plain: bool = True
+    seed: int = SEED
+    sounds: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Words of the translation that came at once: when their text was there, and when their sound was heard."""
+
+    first_sample: int
+    end_sample: int
+    words: int
+    text_s: float | None
+    heard_s: float | None
+
+
+def bench_stream(loaded: Loaded, options: StreamOptions, *, say: Say, events: Path | None = None) -> dict[str, Any]:
+    """Hold the dialogue and measure it. CorpusMissing, TalkFailed or a room's own error when that cannot be."""
+    prompts = human_prompts(options.language, **({"sounds": options.sounds} if options.sounds else {}))
+    lines = lay(prompts, seconds=options.seconds, pause_ms=PAUSE_MS, seed=options.seed, legs=options.legs)
+    say(f"{sum(len(line.placed) for line in lines)} utterances on {len(lines)} leg(s), {lines[0].seconds:.0f} s")
+    before = load_average()
+
+    async def act(desk: Booth) -> Talk:
+        return await hold(desk, lines, (options.language, options.target), options.mode, say=say)
+
+    talk, cpu_s = in_real_time(loaded, act) if options.real else in_virtual_time(loaded, act)
+    talk.cpu_s = cpu_s
+    if events is not None:
+        write_events(events, talk)
+    report = {**asdict(options), "sounds": None, "clock": "real" if options.real else "virtual"}
+    report |= figures(lines, talk, options.language, options.target)
+    if options.plain:
+        say("the plain pipeline hears the same utterances")
+        report["plain_wer"] = plain_wer(lines, options.language, plain_recognizer(loaded), say)
+    return report | {"load_average": [before, load_average()]}
+
+
+# --- what the talk tells ------------------------------------------------------------------------------------------
+
+
+def segments_of(talk: Talk, side: str) -> list[Segment]:
+    """The recognised segments of a side, by place."""
+    found: dict[str, Segment] = {}
+    for told in talk.of("heard", side):
+        name, (first, end) = told.data["segment_id"], told.data["source_span"]
+        found.setdefault(name, Segment(name, first, end, told.data["text"], told.at_s))
+    return sorted(found.values(), key=lambda segment: segment.first_sample)
+
+
+def emissions_of(talk: Talk, side: str) -> list[Emission]:
+    """What was said for a side's words, by its records: a clause each in simultaneous mode, else a segment."""
+    found = []
+    for told in talk.of("utterance", side):
+        data, clocks = told.data, told.data.get("clocks_ns", {})
+        words = len(normal_words(data.get("target_text", ""), data.get("target_lang", "")))
+        text_ns, heard_ns = clocks.get("mt"), clocks.get("played") or data.get("played_ns")
+        if words and data["source_span"][1]:
+            first, end = data["source_span"]
+            found.append(
+                Emission(
+                    first,
+                    end,
+                    words,
+                    talk.seconds(text_ns) if text_ns else None,
+                    talk.seconds(heard_ns) if heard_ns else None,
+                )
+            )
+    return found
+
+
+def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> dict[str, Any]:
+    """Every figure of the talk, JSON-ready."""
+    by_side = dict(zip(SIDES, lines, strict=False))
+    segments = {side: segments_of(talk, side) for side in by_side}
+    groups = {side: grouped(line.placed, segments[side]) for side, line in by_side.items()}
+    everything = [group for each in groups.values() for group in each]
+    recalls = [one for group in everything for one in recalled(group, language)]
+    edits, words = word_errors(everything, language)
+    finals = [told.data["segment_id"] for told in talk.of("heard")]
+    records = [told.data["segment_id"] for told in talk.of("utterance")]
+    lost = [told.data for told in talk.told if told.kind == "lost" or told.data.get("lost")]
+    stops = [talk.statistics[side]["stop_to_terminal_ns"] for side in by_side]
+    speech_s = sum(line.speech_s for line in lines)
+    return {
+        "line_s": round(lines[0].seconds, 2),
+        "speech_s": round(speech_s, 2),
+        "utterances": sum(len(line.placed) for line in lines),
+        "segments": len(finals),
+        "merged_groups": sum(len(group.placed) > 1 for group in everything),
+        "split_utterances": sum(len(group.segments) > len(group.placed) for group in everything if group.placed),
+        "audio_end_to_final": spread(final_delays_s(everything)),
+        "first_preview": spread(first_previews_s(talk, by_side)),
+        "previews": len(talk.of(PREVIEW)),
+        "audio_end_to_heard": spread(heard_delays_s(talk, groups)),
+        "stop_to_terminal_s": [None if ns is None else round(ns / 1e9, 3) for ns in stops],
+        "wer": share(edits, words),
+        "first_word_recall": _rounded(recall_of(recalls, 0)),
+        "last_word_recall": _rounded(recall_of(recalls, -1)),
+        "unheard_utterances": sum(not any(one.words) for one in recalls),
+        "duplicates": {
+            "segment_ids": len(finals) - len(set(finals)) + len(records) - len(set(records)),
+            "joins": sum(repeated_at_joins(each, language) for each in groups.values()),
+        },
+        "lost": len(lost),
+        "lost_reasons": _counted(data.get("lost") or data.get("reason") for data in lost),
+        "cpu_s_per_audio_s": _rounded(talk.cpu_s / speech_s),
+        "cpu_s_per_line_s": _rounded(talk.cpu_s / lines[0].seconds),
+        **translation_figures(talk, by_side),
+        "speech_service": talk.speech,
+    }
+
+
+def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
+    """StreamLAAL of the translation's text and of its sound, and how late each piece was heard after its source."""
+    text: list[float] = []
+    sound: list[float] = []
+    lags: list[float] = []
+    for side, line in by_side.items():
+        emitted = emissions_of(talk, side)
+        lags += [one.heard_s - one.end_sample / RATE_HZ for one in emitted if one.heard_s is not None]
+        for placed in line.placed:
+            middle = [
+                one for one in emitted if placed.first_sample <= _middle(one) <= placed.last_sample + RATE_HZ // 2
+            ]
+            for kind, into in (("text_s", text), ("heard_s", sound)):
+                delays = [
+                    at - placed.first_s
+                    for one in middle
+                    if (at := getattr(one, kind)) is not None
+                    for _ in range(one.words)
+                ]
+                lagging = stream_laal_s(sorted(delays), placed.end_s - placed.first_s)
+                if lagging is not None:
+                    into.append(lagging)
+    return {
+        "stream_laal_text_s": _rounded(_mean(text)),
+        "stream_laal_sound_s": _rounded(_mean(sound)),
+        "stream_laal_utterances": len(text),
+        "lag": spread(lags),
+    }
+
+
+def first_previews_s(talk: Talk, by_side: dict[str, Line]) -> list[float]:
+    """From an utterance's first loud sample to the first preview while it is the latest one begun."""
+    delays = []
+    for side, line in by_side.items():
+        shown = [_preview_s(talk, one.at_s, one.data) for one in talk.of(PREVIEW, side) if one.data.get("text")]
+        begins = [placed.first_s for placed in line.placed]
+        for begin, until in zip(begins, [*begins[1:], float("inf")], strict=True):
+            first = min((at for at in shown if begin <= at < until), default=None)
+            if first is not None:
+                delays.append(first - begin)
+    return delays
+
+
+def heard_delays_s(talk: Talk, groups: dict[str, list[Group]]) -> list[float]:
+    """audio_end of a segment's last utterance → first sound of its translation, as the gateway itself stamps it."""
+    delays = []
+    for side, each in groups.items():
+        played = {
+            told.data["segment_id"]: talk.seconds(told.data["played_ns"])
+            for told in talk.of("utterance", side)
+            if told.data["played_ns"]
+        }
+        for group in each:
+            if group.placed and group.segments and group.segments[-1].segment_id in played:
+                delays.append(played[group.segments[-1].segment_id] - group.placed[-1].end_s)
+    return delays
+
+
+def event_lines(talk: Talk) -> list[dict[str, Any]]:
+    """The event log: previews, finals and the end, each ``{"t", "kind", "text"}``, by time."""
+    lines = [
+        *(("partial", _preview_s(talk, one.at_s, one.data), one.data.get("text", "")) for one in talk.of(PREVIEW)),
+        *(("final", one.at_s, one.data["text"]) for one in talk.of("heard")),
+    ]
+    lines.append(("end", max([at for _, at, _ in lines], default=0.0), ""))
+    ranked = sorted(lines, key=lambda line: line[1])  # stable: the end stays last
+    return [{"t": round(at, 3), "kind": kind, "text": text} for kind, at, text in ranked]
+
+
+def write_events(path: Path, talk: Talk) -> None:
+    """Write the event log as JSON lines. It holds what was said."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in event_lines(talk))
+
+
+# --- the plain pipeline -------------------------------------------------------------------------------------------
+
+
+def plain_recognizer(loaded: Loaded) -> Callable[[], Recognizer]:
+    """The settings' model in faster-whisper's own loop, to be loaded when it is needed."""
+    model = loaded.settings.speech.recognizer.split(":")[1]
+    store, threads = model_store(loaded), worker_threads(loaded.settings)
+    return lambda: build(f"faster_whisper:{model}", RECOGNIZERS, store.ensure_verified, threads)
+
+
+def plain_wer(lines: Sequence[Line], language: str, make: Callable[[], Recognizer], say: Say) -> float:
+    """Word error rate of whole utterances, each cut out of the line by hand with 300 ms around it."""
+    recognizer = make()
+    pairs = []
+    for line in lines:
+        for placed in line.placed:
+            margin = RATE_HZ * 3 // 10
+            cut = line.pcm[max(0, placed.first_sample - margin) : placed.last_sample + margin]
+            pcm = resample(np.ascontiguousarray(cut), RATE_HZ, MODEL_RATE_HZ)
+            pairs.append((placed.text, recognizer.recognize(pcm.tobytes(), language=language).text))
+            if len(pairs) % 20 == 0:
+                say(f"plain: {len(pairs)} utterances")
+    return round(corpus_wer(pairs, language), 4)
+
+
+# --- small parts --------------------------------------------------------------------------------------------------
+
+
+def _preview_s(talk: Talk, told_s: float, data: dict[str, Any]) -> float:
+    return talk.seconds(data["at_ns"]) if data.get("at_ns") else told_s
+
+
+def _middle(one: Emission) -> int:
+    return (one.first_sample + one.end_sample) // 2
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _counted(reasons: Iterable[str | None]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        if reason:
+            counts[reason] = counts.get(reason, 0) + 1
+    return counts
