@@ -11,12 +11,13 @@ import asyncio
 import contextlib
 import functools
 import json
+import logging
 import os
 import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
@@ -28,7 +29,7 @@ from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
 from gateway.settings import Loaded
-from gateway.settings.model import Settings
+from gateway.settings.model import Log, Settings
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
 from gateway.sip.events import SipEvent
@@ -41,6 +42,7 @@ from gateway.speech.service import LocalSpeechService
 from gateway.speech.store import ModelStore, models_dir
 from gateway.state import StateStore, open_store
 from gateway.stream.plan import EndpointPlan, Mode
+from gateway.telemetry.logs import Level, configure_logging
 
 log = structlog.get_logger(__name__)
 
@@ -269,14 +271,21 @@ def make_engines(spec: EngineSpec, folders: Mapping[str, Path]) -> Engines:
     return engines
 
 
+def _worker_engines(spec: EngineSpec, folders: Mapping[str, Path], level: str, log_settings: Log) -> Engines:
+    """The same in a spawned worker, which begins without any log set-up: not even the rule about personal data."""
+    configure_logging(cast(Level, level), log_settings.format, pii=log_settings.pii)
+    return make_engines(spec, folders)
+
+
 def speech_service(loaded: Loaded) -> LocalSpeechService:
     """Workers for the settings' engines. ModelMissing, with the remedy, when the store lacks one."""
     settings = loaded.settings
     store, spec = model_store(loaded), engine_spec(settings)
     folders = {model: store.ensure_verified(model) for model in spec.models()}
     speech = settings.speech
+    level = logging.getLevelName(logging.getLogger().level).lower()  # this process's own: commands are quieter
     return LocalSpeechService(
-        functools.partial(make_engines, spec, folders),
+        functools.partial(_worker_engines, spec, folders, level, settings.log),
         workers=speech.workers,
         threads=worker_threads(settings),
         bounds=Bounds(speech.queue_finals, speech.queue_clauses, speech.queue_prepares, speech.queue_previews),
