@@ -127,6 +127,12 @@ class GatewayProcess:
         self.events += new
         return new
 
+    async def wait_end(self, timeout_s: float) -> int:
+        """Its exit status, when it has ended by itself or was told to. TimeoutError."""
+        assert self._process is not None
+        async with asyncio.timeout(timeout_s):
+            return await self._process.wait()
+
     def last_words(self, lines: int = 5) -> str:
         """The end of the gateway's log."""
         text = self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""

@@ -43,6 +43,11 @@ class Site:
     b_port: int
     run: Callable[[Awaitable[Any]], Any]
 
+    def position(self) -> int:
+        """The number of events so far."""
+        self.gateway.read_events()
+        return len(self.gateway.events)
+
     @asynccontextmanager
     async def two_phones(self, **b_options: Any) -> AsyncIterator[tuple[PhoneProcess, PhoneProcess]]:
         """Telephone A, and telephone B where the dial plan leads to."""
@@ -77,6 +82,19 @@ class Site:
                 found = self.utterances(since)
                 if len(found) >= count:
                     return found
+                await asyncio.sleep(0.05)
+
+    def ends(self, since: int) -> list[dict[str, Any]]:
+        """The ends of segments behind a position: utterance records, and segments lost without a record."""
+        self.gateway.read_events()
+        return [event for event in self.gateway.events[since:] if event["kind"] in ("utterance", "lost")]
+
+    async def done(self, since: int, count: int, limit_s: float) -> None:
+        """Wait until ``count`` segments have ended, spoken or lost."""
+        async with asyncio.timeout(limit_s):
+            while True:
+                if len(self.ends(since)) >= count:
+                    return
                 await asyncio.sleep(0.05)
 
     def utterances(self, since: int) -> list[dict[str, Any]]:

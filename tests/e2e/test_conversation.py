@@ -136,7 +136,7 @@ def test_b12_b19_speech_from_the_ack_on_and_a_hang_up_on_the_last_word(
     opening, closing = "privacy-prompt", "queue-youarenext"
 
     async def call() -> tuple[int, int, Capture, dict[str, Any]]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones() as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await a.wait("established", timeout_s=20)

@@ -146,7 +146,7 @@ def test_a_sipp_caller_is_understood_by_the_called_party(site: Site, engines: En
     said = "followme/sorry"
 
     async def call() -> tuple[dict[str, Any], Any, int | None]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with PhoneProcess(user="b", sip_port=site.b_port, answer_after_ms=100, quiet_ms=OVER_MS) as b:
             command = sipp("caller_speaks.xml", said, work, "-s", "7001", f"127.0.0.1:{site.gateway.port}")
             async with running(*command, cwd=work) as caller:
@@ -169,7 +169,7 @@ def test_a_sipp_callee_is_understood_by_the_caller(site: Site, engines: Engines,
     said = "queue-youarenext"
 
     async def call() -> tuple[dict[str, Any], Any, int | None]:
-        since = len(site.gateway.events)
+        since = site.position()
         command = sipp("callee_speaks.xml", said, work, "-p", str(site.b_port))
         async with running(*command, cwd=work) as callee, PhoneProcess(user="a", quiet_ms=OVER_MS) as a:
             a.send("call", uri=site.gateway.uri("7002"))  # a Portuguese speaker calls an English one
@@ -193,7 +193,7 @@ def test_a_baresip_caller_is_understood_and_hears_the_disclosure(site: Site, eng
     said = "followme/status"
 
     async def call() -> tuple[dict[str, Any], Any]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with PhoneProcess(user="b", sip_port=site.b_port, answer_after_ms=100, quiet_ms=OVER_MS) as b:
             account = "<sip:bare@127.0.0.1>;regint=0;audio_codecs=PCMU/8000"
             command = baresip(said, work, account, "-e", f"/dial {site.gateway.uri('7001')}", port=free_port())
@@ -216,7 +216,7 @@ def test_a_baresip_callee_hears_the_disclosure_and_the_translation(site: Site, e
     said = "vm-whichbox"
 
     async def call() -> tuple[dict[str, Any], int]:
-        since = len(site.gateway.events)
+        since = site.position()
         account = "<sip:b@127.0.0.1>;regint=0;audio_codecs=PCMU/8000;answermode=auto"
         command = baresip(None, work, account, port=site.b_port)
         async with running(*command, cwd=work) as callee, PhoneProcess(user="a") as a:
