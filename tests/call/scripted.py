@@ -43,11 +43,11 @@ class ScriptedTicket:
     def promote(self, priority: Priority) -> None:
         self.priority = min(self.priority, priority)
 
-    def answer(self, result: Result | BaseException) -> None:
+    def answer(self, result: Result | BaseException, run_ns: int = 0) -> None:
         if isinstance(result, BaseException):
             self.future.set_exception(result)
         else:
-            self.future.set_result(Done(result, 0, 0, 0, 1_000_000, 1))
+            self.future.set_result(Done(result, 0, 0, run_ns, 1_000_000, 1))
 
 
 class ScriptedSpeech:
@@ -57,6 +57,8 @@ class ScriptedSpeech:
         self.tickets: list[ScriptedTicket] = []
         self.hold = hold
         self.full = 0
+        self.run_ns = 0
+        """How long each task is said to have run."""
         self._answer = answer or say_what_was_asked
 
     async def start(self) -> None:
@@ -72,7 +74,7 @@ class ScriptedSpeech:
         ticket = ScriptedTicket(task, leg, priority)
         self.tickets.append(ticket)
         if not isinstance(task, self.hold):
-            ticket.answer(self._answer(task))
+            ticket.answer(self._answer(task), self.run_ns)
         return ticket
 
     def of(self, kind: type) -> list[ScriptedTicket]:
