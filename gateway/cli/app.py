@@ -17,6 +17,7 @@ from gateway.cli.models import models_app
 from gateway.cli.probe import probe
 from gateway.cli.rooms_check import check_rooms
 from gateway.cli.serve import serve
+from gateway.cli.timeline import timeline
 
 app = typer.Typer(
     help="A telephone interpreter on your own machine: two people, two languages, one call.",
@@ -31,6 +32,7 @@ app.command()(console)
 app.command()(doctor)
 app.command("check-config")(check_config)
 app.command()(probe)
+app.command()(timeline)
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
 extra_checks.append(check_rooms)
