@@ -20,7 +20,7 @@ from gateway.cli.errors import KNOWN, told
 from gateway.cli.rooms_check import check_rooms
 from gateway.runtime import engine_spec, model_store, sip_settings, speech_service, worker_threads
 from gateway.settings import Loaded, load_settings
-from gateway.sip.limits import call_limit, library_facts
+from gateway.sip.limits import built_call_limit, library_facts
 from gateway.speech.errors import SpeechError
 from gateway.state import open_store
 from gateway.state.errors import StateUnavailable
@@ -86,7 +86,7 @@ def _settings(loaded: Loaded) -> Iterator[Finding]:
 
 
 def _library(loaded: Loaded) -> Iterator[Finding]:
-    facts, limit = library_facts(), call_limit()
+    facts, limit = library_facts(), built_call_limit()
     calls = min(limit, loaded.settings.sip.max_legs or limit) // 2
     detail = f"PJSIP {facts.version}, {limit} legs: {calls} interpreted call{'s' if calls != 1 else ''} at once"
     yield Finding("sip-library", "ok" if calls else "fail", detail, "" if calls else "raise sip.max_legs to 2 or more")

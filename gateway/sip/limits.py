@@ -64,11 +64,30 @@ def library_facts() -> LibraryFacts:
 
 
 def call_limit() -> int:
-    """Calls the running library holds at once. Only after its start; before it the build's default shows."""
+    """Calls the running library holds at once. Only after its start: before it the library says 0."""
     native = _native()
     if native is None or not hasattr(native, "pjsua_call_get_max_count"):
         return UNKNOWN_CALL_LIMIT
     return int(native.pjsua_call_get_max_count())
+
+
+def built_call_limit() -> int:
+    """The same without a running user agent: the library is started for a moment, without a transport.
+
+    Not in a process in which a user agent runs: there is one library per process.
+    """
+    quiet_before_start()
+    endpoint = pj.Endpoint()
+    endpoint.libCreate()
+    try:
+        config = pj.EpConfig()
+        config.uaConfig.threadCnt, config.uaConfig.mainThreadOnly = 0, True
+        config.uaConfig.maxCalls = 1024  # clamped to the build's own limit
+        config.logConfig.level = config.logConfig.consoleLevel = 0
+        endpoint.libInit(config)
+        return call_limit()
+    finally:
+        endpoint.libDestroy()
 
 
 def quiet_before_start() -> None:
