@@ -78,6 +78,8 @@ def decode(path: Path) -> tuple[Float32, int]:
 
 
 def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise AudioFormatError(f"{path}: is a folder: name a file in it")
     if not path.is_file():
         raise AudioFormatError(f"{path}: there is no such file: check the path")
     if path.stat().st_size == 0:
