@@ -191,7 +191,8 @@ def noisy(
     The ratio is between the power of the prompt's samples above the level of speech and that of the noise.
     """
     around = AROUND_MS * RATE_HZ // 1000
-    clean = np.pad(prompt.pcm.astype(np.float64), around)
+    first, last = prompt.loud
+    clean = np.pad(prompt.pcm[first : last + 1].astype(np.float64), around)
     clean += chance.standard_normal(clean.size) * threshold_amplitude(LINE_NOISE_DBFS)
     if snr_db is not None:
         noise = babble_noise(prompt, others, clean.size, chance) if babble else pink_noise(clean.size, chance)

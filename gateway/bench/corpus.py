@@ -12,10 +12,12 @@ never from a voice detector: the figures must not depend on what they judge.
 from __future__ import annotations
 
 import gzip
+import math
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ import soundfile
 
 from gateway.audio.resample import resample
 from gateway.bench.capture import SPEECH_DBFS, Pcm, threshold_amplitude
-from gateway.bench.dialogue import SCRIPTS, load_script, trim
+from gateway.bench.dialogue import SCRIPTS, load_script
 from gateway.bench.sdp import RATE_HZ
 from gateway.text.normal import normal_words
 
@@ -51,18 +53,31 @@ class CorpusMissing(ValueError):
     """The recordings are not installed; the message names the remedy."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Prompt:
-    """One recorded utterance: its words, and its sound at 8 kHz without silence around it."""
+    """One recorded utterance: its words, and its sound at 8 kHz with what the recording has around the speech."""
 
     name: str
     text: str
     pcm: Pcm
 
+    @cached_property
+    def loud(self) -> tuple[int, int]:
+        """The first and the last sample above the level of speech; (0, -1) when there is none."""
+        above = np.flatnonzero(np.abs(self.pcm.astype(np.int32)) > threshold_amplitude(SPEECH_DBFS))
+        return (int(above[0]), int(above[-1])) if above.size else (0, -1)
+
     @property
-    def seconds(self) -> float:
+    def samples(self) -> int:
         """Length of the speech."""
-        return self.pcm.size / RATE_HZ
+        return self.loud[1] + 1 - self.loud[0]
+
+    @property
+    def ending_db(self) -> float:
+        """Level of the last 100 ms of the speech against all of it: the lower, the weaker the final sound."""
+        first, last = self.loud
+        speech = self.pcm[first : last + 1].astype(np.float64)
+        return 10 * math.log10((np.mean(speech[-RATE_HZ // 10 :] ** 2) + 1) / (np.mean(speech**2) + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +131,10 @@ def human_prompts(language: str, *, sounds: Path = SOUNDS, documents: Path = DOC
         path = folders[0] / f"{name}.wav"
         if usable(text, language) and name.partition("/")[0] not in FOLDERS_WITHOUT_SENTENCES and path.is_file():
             sound, rate_hz = soundfile.read(path, dtype="int16", always_2d=True)
-            pcm = trim(
-                np.ascontiguousarray(sound[:, 0]) if rate_hz == RATE_HZ else resample(sound[:, 0], rate_hz, RATE_HZ)
-            )
-            if SHORTEST_S <= pcm.size / RATE_HZ <= LONGEST_S:
-                prompts.append(Prompt(name, text, pcm))
+            pcm = np.ascontiguousarray(sound[:, 0])
+            prompt = Prompt(name, text, pcm if rate_hz == RATE_HZ else resample(pcm, rate_hz, RATE_HZ))
+            if SHORTEST_S <= prompt.samples / RATE_HZ <= LONGEST_S:
+                prompts.append(prompt)
     if not prompts:
         raise CorpusMissing(f"no words to the recordings: apt-get install asterisk-core-sounds-{language}")
     return prompts
@@ -156,10 +170,12 @@ def lay(
     pause_ms: tuple[int, int],
     seed: int,
     legs: int = 1,
+    noise_dbfs: float = LINE_NOISE_DBFS,
 ) -> list[Line]:
     """Lay utterances on one line per leg, in turns, until either limit is reached; the legs share one time axis.
 
-    The order of the utterances and the pauses between them are pseudo-random, and the same for the same seed.
+    The order of the utterances and the pauses between them are pseudo-random, and the same for the same seed. Pauses
+    are between speech and speech: what a recording has around its speech lies in them, and adds to the line's noise.
     """
     if not prompts or (seconds is None and utterances is None):
         raise ValueError("a line needs prompts and an end")
@@ -169,12 +185,15 @@ def lay(
     at = next(gap)
     for index, prompt in enumerate(_for_ever(chance, prompts)):
         enough = utterances is not None and index >= utterances
-        if enough or (seconds is not None and index and at + prompt.pcm.size > seconds * RATE_HZ):
+        if enough or (seconds is not None and index and at + prompt.samples > seconds * RATE_HZ):
             break
         parts.append((index % legs, at, prompt))
-        at += prompt.pcm.size + next(gap)
-    end = max(at + prompt.pcm.size for _, at, prompt in parts) + LAST_MS * RATE_HZ // 1000
-    return [_line([(at, prompt) for leg, at, prompt in parts if leg == each], end, seed + each) for each in range(legs)]
+        at += prompt.samples + next(gap)
+    end = max(at + prompt.samples for _, at, prompt in parts) + LAST_MS * RATE_HZ // 1000
+    return [
+        _line([(at, prompt) for leg, at, prompt in parts if leg == each], end, seed + each, noise_dbfs)
+        for each in range(legs)
+    ]
 
 
 def _for_ever(chance: random.Random, prompts: Sequence[Prompt]) -> Iterator[Prompt]:
@@ -187,12 +206,14 @@ def _pauses(chance: random.Random, pause_ms: tuple[int, int]) -> Iterator[int]:
         yield chance.randint(*pause_ms) * RATE_HZ // 1000
 
 
-def _line(parts: Sequence[tuple[int, Prompt]], samples: int, seed: int) -> Line:
-    noise = np.random.default_rng(seed).standard_normal(samples) * threshold_amplitude(LINE_NOISE_DBFS)
-    pcm = np.rint(noise).astype(np.int16)
+def _line(parts: Sequence[tuple[int, Prompt]], samples: int, seed: int, noise_dbfs: float) -> Line:
+    chance = np.random.default_rng(seed)
+    sound = np.rint(chance.standard_normal(samples) * threshold_amplitude(noise_dbfs)).astype(np.int32)
     placed = []
     for at, prompt in parts:
-        pcm[at : at + prompt.pcm.size] = prompt.pcm
-        loud = np.flatnonzero(np.abs(prompt.pcm.astype(np.int32)) > threshold_amplitude(SPEECH_DBFS))
-        placed.append(Placed(prompt.name, prompt.text, at + int(loud[0]), at + int(loud[-1])))
-    return Line(pcm, tuple(placed))
+        first, last = prompt.loud
+        begin = max(0, at - first)
+        own = prompt.pcm[begin - (at - first) :][: samples - begin]
+        sound[begin : begin + own.size] += own
+        placed.append(Placed(prompt.name, prompt.text, at, at + last - first))
+    return Line(np.clip(sound, -32768, 32767).astype(np.int16), tuple(placed))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,12 @@ from gateway.settings import Loaded
 from gateway.speech.engines.registry import RECOGNIZERS, build
 from gateway.speech.jobs import MODEL_RATE_HZ
 from gateway.speech.protocols import Recognizer
-from gateway.text.normal import corpus_wer, normal_words
+from gateway.text.normal import corpus_wer, errors, normal_words
 
 PAUSE_MS = (600, 4000)
 SEED = 20_240
 PREVIEW = "preview"
+MOST_MISSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> di
         "first_word_recall": _rounded(recall_of(recalls, 0)),
         "last_word_recall": _rounded(recall_of(recalls, -1)),
         "unheard_utterances": sum(not any(one.words) for one in recalls),
+        "asked_to_repeat": len(talk.of("unclear")),
+        "misses": misses(everything, language),
         "duplicates": {
             "segment_ids": len(finals) - len(set(finals)) + len(records) - len(set(records)),
             "joins": sum(repeated_at_joins(each, language) for each in groups.values()),
@@ -168,6 +172,19 @@ def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> di
         **translation_figures(talk, by_side),
         "speech_service": talk.speech,
     }
+
+
+def misses(groups: Sequence[Group], language: str) -> list[dict[str, Any]]:
+    """What was said and what was recognised, where they differ; the first `MOST_MISSES`."""
+    wrong = (group for group in groups if errors(group.reference, group.hypothesis, language)[0])
+    return [
+        {
+            "prompts": [placed.name for placed in group.placed],
+            "reference": group.reference,
+            "hypothesis": group.hypothesis,
+        }
+        for group in islice(wrong, MOST_MISSES)
+    ]
 
 
 def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gateway.bench.corpus import Line, human_prompts, lay
+from gateway.bench.corpus import LINE_NOISE_DBFS, Line, human_prompts, lay
 from gateway.bench.demo import Say
 from gateway.bench.sdp import RATE_HZ
 from gateway.bench.simulate import Run, VirtualSpeech, load_average, local_recognizer
@@ -120,14 +120,12 @@ def bench_tail(
     target: str,
     seed: int,
     say: Say,
+    noise_dbfs: float = LINE_NOISE_DBFS,
     tails_ms: Sequence[int] = TAILS_MS,
-    prompts_from: Callable[[], Line] | None = None,
 ) -> dict[str, Any]:
-    """Sweep ``keep_tail_ms`` with preparing as configured and off."""
-    if prompts_from is None:
-        (line,) = lay(human_prompts(language), utterances=utterances, pause_ms=PAUSE_MS, seed=seed)
-    else:
-        line = prompts_from()
+    """Sweep ``keep_tail_ms`` with preparing as configured and off, over the utterances with the weakest endings."""
+    weakest = sorted(human_prompts(language), key=lambda prompt: prompt.ending_db)[:utterances]
+    (line,) = lay(weakest, utterances=utterances, pause_ms=PAUSE_MS, seed=seed, noise_dbfs=noise_dbfs)
     before = load_average()
     endpoint = loaded.settings.endpoint
     engines = HearingEngines(local_recognizer(loaded), (language, target))
@@ -139,6 +137,7 @@ def bench_tail(
     return {
         "language": language,
         "utterances": len(line.placed),
+        "noise_dbfs": noise_dbfs,
         "line_s": round(line.seconds, 1),
         "rows": [asdict(row) | {"faults": row.faults} for row in rows],
         "verdict": verdict(rows, endpoint.keep_tail_ms, endpoint.prepare_ms),

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.bench.confidence_bench import bench_confidence
+from gateway.bench.corpus import LINE_NOISE_DBFS
 from gateway.bench.long_bench import bench_long
 from gateway.bench.stream_bench import SEED, StreamOptions, bench_stream
 from gateway.bench.tail_bench import bench_tail
@@ -72,7 +73,8 @@ def long(
 
 
 def tail(
-    utterances: Annotated[int, typer.Option(min=4, max=1000, help="Utterances on the line.")] = 60,
+    utterances: Annotated[int, typer.Option(min=4, max=1000, help="Utterances, those with the weakest ends.")] = 60,
+    noise: Annotated[float, typer.Option(min=-90, max=-20, help="Level of the line's noise, dBFS.")] = LINE_NOISE_DBFS,
     language: Language = "en",
     target: Target = "pt",
     seed: Seed = SEED,
@@ -83,7 +85,13 @@ def tail(
     report = _run(
         config,
         lambda loaded: bench_tail(
-            loaded, utterances=utterances, language=language, target=target, seed=seed, say=progress
+            loaded,
+            utterances=utterances,
+            language=language,
+            target=target,
+            seed=seed,
+            noise_dbfs=noise,
+            say=progress,
         ),
     )
     _show(report, as_json, _print_tail)
