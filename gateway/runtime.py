@@ -209,6 +209,7 @@ def booth(
         endpoint=endpoint_plan(settings),
         clause_end_ms=settings.endpoint.clause_end_ms,
         previews=settings.speech.previews,
+        temperature=settings.speech.confidence_temperature,
         repeat_below=settings.speech.repeat_below,
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         first_sound_ms=settings.speech.first_sound_ms,

@@ -54,8 +54,10 @@ class Booth:
     """Silence that ends an utterance in simultaneous mode."""
     previews: bool = True
     """Decode the growing utterance in consecutive mode too, where it only shows."""
+    temperature: float = 1.0
+    """Calibrates the recogniser's confidence."""
     repeat_below: float = 0.0
-    """Confidence below which the talker is asked to repeat; 0 never."""
+    """Calibrated confidence below which the talker is asked to repeat; 0 never."""
     vad_aggressiveness: int = 2
     """0 takes most for speech, 3 least (WebRTC's scale)."""
     first_sound_ms: int = 0
@@ -87,6 +89,7 @@ class Booth:
             mode=mode,
             voice=voice,
             first_chars=self.first_chars(target),
+            temperature=self.temperature,
             repeat_below=self.repeat_below,
         ).with_glossary(self.glossary())
 

@@ -183,8 +183,9 @@ class Interpretation:
         assert isinstance(heard, Recognition)
         outcome = self.outcome
         outcome.source_text, _ = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
-        outcome.confidence, outcome.rejected, outcome.heard = heard.confidence, heard.rejected, heard
-        if outcome.source_text and heard.confidence < self.plan.repeat_below:
+        outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
+        outcome.rejected, outcome.heard = heard.rejected, heard
+        if outcome.source_text and outcome.confidence < self.plan.repeat_below:
             outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
         outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns
         self._recognised = True

@@ -16,6 +16,7 @@ from gateway.stream.words import Word, words_of, written
 from gateway.text.sentences import sentences
 
 LEAST_CHARS = 8  # a rest shorter than this is not worth a cut
+MOST_TIMES_FIRST = 3.0  # a longer piece keeps a worker from the next recognition for more than about a second
 
 
 def speech_pieces(text: str, language: str, first_chars: int) -> list[str]:
@@ -40,7 +41,9 @@ def _budget(pieces: Sequence[str], first_chars: int) -> int:
     A voice at half the speed of speech or better has made a piece in time when it is not longer than all before it
     and the first again: the first is heard while the second is made, and each one heard gives a lead.
     """
-    return sum(map(len, pieces)) + len(pieces[0]) if pieces else first_chars
+    if not pieces:
+        return first_chars
+    return min(sum(map(len, pieces)) + len(pieces[0]), round(MOST_TIMES_FIRST * first_chars))
 
 
 def _head(words: Sequence[Word], rules: LanguageRules, most: int) -> int:

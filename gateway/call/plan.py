@@ -24,8 +24,10 @@ class DirectionPlan:
     first_chars: int = 0
     """Characters of the first piece given to the synthesizer, so that sound starts early; 0: all at once."""
 
+    temperature: float = 1.0
+    """Calibrates the recogniser's confidence: raw ** (1 / temperature) is how often such an utterance is right."""
     repeat_below: float = 0.0
-    """Confidence below which the talker is asked to repeat instead of a guess being spoken (SPEC B10); 0 never."""
+    """Calibrated confidence below which the talker is asked to repeat instead of a guess being spoken (SPEC B10); 0 never."""
 
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
@@ -48,5 +50,6 @@ class DirectionPlan:
             "terms": len(self.terms.terms),
             "glossary_version": list(self.glossary_version),
             "first_chars": self.first_chars,
+            "temperature": self.temperature,
             "repeat_below": self.repeat_below,
         }

@@ -231,3 +231,19 @@ def test_b8_a_term_the_engine_garbles_is_held_by_a_placeholder() -> None:
         assert len(speech.of(TranslateTask)) == 2 and bench.it.outcome.term_misses == 0
 
     run(work())
+
+
+def test_b10_a_doubtful_hypothesis_is_not_spoken() -> None:
+    def answer(task: Task) -> Result:
+        return Recognition("gibberish", "xx", 0.4) if isinstance(task, RecognizeTask) else say_what_was_asked(task)
+
+    async def work() -> None:
+        speech = ScriptedSpeech(answer)
+        bench = Bench(speech, DirectionPlan(1, "xx", "yy", temperature=0.5, repeat_below=0.2))
+        bench.it.start(confirmed=True)
+        assert await bench.it.finished() is None
+        assert bench.it.outcome.rejected == "low-confidence"
+        assert bench.it.outcome.confidence == pytest.approx(0.16), "calibrated, not raw"
+        assert bench.mouth.said == [] and not speech.of(TranslateTask)
+
+    run(work())
