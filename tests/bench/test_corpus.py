@@ -16,7 +16,10 @@ from gateway.bench.corpus import CorpusMissing, Prompt, human_prompts, lay, read
 
 pytestmark = pytest.mark.unit
 
-PROMPTS = [Prompt(f"p{length}", f"words of {length}", tone(length)) for length in (1000, 1500, 2300)]
+PROMPTS = [
+    Prompt(f"p{length}", f"words of {length}", np.concatenate([silence(90), tone(length), silence(250)]))
+    for length in (1000, 1500, 2300)
+]
 
 
 def test_the_same_seed_gives_the_same_line() -> None:
@@ -46,6 +49,16 @@ def test_what_a_recording_has_behind_its_speech_is_kept() -> None:
     behind = line.pcm[line.placed[0].last_sample + 8 :][: 110 * 8].astype(float)
     assert line.placed[0].end_s - line.placed[0].first_s == pytest.approx(1.0, abs=0.001)
     assert np.sqrt(np.mean(behind**2)) == pytest.approx(np.sqrt(np.mean(whisper.astype(float) ** 2)), rel=0.2)
+
+
+def test_what_recordings_have_around_their_speech_adds_up() -> None:
+    """In a short pause the tail of one lies over the lead of the next, and the line's noise under both."""
+    faint = np.full(300 * 8, 100, np.int16)
+    prompt = Prompt("faint", "around", np.concatenate([faint, tone(1000), faint]))
+    (line,) = lay([prompt], utterances=2, pause_ms=(200, 200), seed=1)
+    between = line.pcm[line.placed[0].last_sample + 100 : line.placed[1].first_sample - 100]
+    assert between.mean() == pytest.approx(200, abs=3)
+    assert between.std() == pytest.approx(threshold_amplitude(-66), rel=0.2)
 
 
 def test_the_weaker_ending_has_the_lower_level() -> None:

@@ -76,6 +76,14 @@ def test_s4_2_every_utterance_of_a_line_becomes_one_final_right_behind_its_end(l
     assert 0.38 <= found["audio_end_to_final"]["p50_s"] <= 0.48
     assert found["stop_to_terminal_s"][0] is not None
     assert found["audio_end_to_heard"]["count"] == 4
+    assert found["audio_end_to_heard"]["max_s"] < 2
+
+
+def test_sound_up_to_a_moment_arrives_at_that_moment(talk: Talk) -> None:
+    """An end is confirmed when its span has been heard: the span's end on the line is the stamp on the clock."""
+    confirmed = [one.data for one in talk.of("heard", "a")][:3]
+    stamps = [talk.seconds(data["clocks_ns"]["vad_end"]) for data in confirmed]
+    assert stamps == pytest.approx([data["source_span"][1] / S for data in confirmed], abs=1e-4)
 
 
 def test_a_talk_in_virtual_time_is_the_same_twice(line: Line, talk: Talk) -> None:
