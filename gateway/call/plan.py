@@ -27,7 +27,7 @@ class DirectionPlan:
     temperature: float = 1.0
     """Calibrates the recogniser's confidence: raw ** (1 / temperature) is how often such an utterance is right."""
     repeat_below: float = 0.0
-    """Calibrated confidence below which the talker is asked to repeat instead of a guess being spoken (SPEC B10); 0 never."""
+    """Calibrated confidence below which the talker is asked to repeat instead of speaking a guess (B10); 0 never."""
 
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
