@@ -24,10 +24,11 @@ import structlog
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
-from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, Glossary, load_glossary
+from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, load_glossary
 from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
+from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
 from gateway.settings.model import Log, Settings
 from gateway.sip.access import Trunk
@@ -37,6 +38,7 @@ from gateway.sip.settings import SipSettings
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
 from gateway.speech.manifest import load_manifest
+from gateway.speech.protocols import SpeechService
 from gateway.speech.scheduler import Bounds
 from gateway.speech.service import LocalSpeechService
 from gateway.speech.store import ModelStore, models_dir
@@ -47,6 +49,7 @@ from gateway.telemetry.logs import Level, configure_logging
 log = structlog.get_logger(__name__)
 
 DRAIN_S = 30.0
+MOST_THREADS = 4  # models of this size gain nothing from more
 
 
 class Gateway:
@@ -88,7 +91,7 @@ class Gateway:
         prompts = prompt_book(self._loaded)
         await prompts.load(speech, NEEDED)
         desk = Desk(
-            booth=booth(settings, speech, prompts),
+            booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices)),
             glossaries=await self._glossaries(),
             user_agent=user_agent,
             register=self.state,
@@ -200,7 +203,7 @@ def sip_settings(settings: Settings) -> SipSettings:
 
 
 def booth(
-    settings: Settings, speech: LocalSpeechService, prompts: PromptBook, glossary: Callable[[], Glossary] = Glossary
+    settings: Settings, speech: SpeechService, prompts: PromptBook, speeds: Mapping[str, float] | None = None
 ) -> Booth:
     """What every direction works with."""
     return Booth(
@@ -212,8 +215,8 @@ def booth(
         temperature=settings.speech.confidence_temperature,
         repeat_below=settings.speech.repeat_below,
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
+        speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
-        glossary=glossary,
     )
 
 
@@ -255,9 +258,8 @@ def engine_spec(settings: Settings) -> EngineSpec:
 
 
 def worker_threads(settings: Settings) -> int:
-    """Threads of each worker; 0 in the settings shares the cores among the workers."""
-    speech = settings.speech
-    return speech.threads_per_worker or max(1, (os.cpu_count() or 1) // speech.workers)
+    """Threads of each worker; 0 in the settings takes the machine's cores, up to what the models can use."""
+    return settings.speech.threads_per_worker or min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 
 def model_store(loaded: Loaded) -> ModelStore:

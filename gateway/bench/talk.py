@@ -23,6 +23,7 @@ from gateway.bench.simulate import CpuMeter, VirtualLoop, load_average, local_en
 from gateway.call.desk import Booth
 from gateway.call.direction import Direction
 from gateway.call.party import FRAME_MS, LEG_RATE_HZ, Party
+from gateway.call.voices import measure_speeds
 from gateway.runtime import booth, prompt_book, speech_service
 from gateway.settings import Loaded
 from gateway.speech.protocols import SpeechService
@@ -174,9 +175,9 @@ def in_virtual_time(loaded: Loaded, act: Act[T], speech: SpeechService | None = 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        desk = replace(booth(loaded.settings, engine, prompt_book(loaded)), clock=loop.clock)  # type: ignore[arg-type]
+        desk = replace(booth(loaded.settings, engine, prompt_book(loaded)), clock=loop.clock)
         meter = CpuMeter()
-        result = runner.run(_acted(act, desk))
+        result = runner.run(_acted(act, desk, loaded))
         return result, meter.spent_s()
 
 
@@ -186,14 +187,15 @@ def in_real_time(loaded: Loaded, act: Act[T]) -> tuple[T, float]:
     async def run() -> tuple[T, float]:
         async with speech_service(loaded) as speech:
             meter = CpuMeter(worker_pids(speech.statistics()))
-            result = await act(booth(loaded.settings, speech, prompt_book(loaded)))
+            result = await _acted(act, booth(loaded.settings, speech, prompt_book(loaded)), loaded)
             return result, meter.spent_s()
 
     return asyncio.run(run())
 
 
-async def _acted(act: Act[T], desk: Booth) -> T:
-    return await act(desk)
+async def _acted(act: Act[T], desk: Booth, loaded: Loaded) -> T:
+    speeds = await measure_speeds(desk.speech, loaded.settings.speech.voices)
+    return await act(replace(desk, speeds=speeds))
 
 
 def progress(message: str) -> None:

@@ -60,6 +60,8 @@ class Booth:
     """Calibrated confidence below which the talker is asked to repeat; 0 never."""
     vad_aggressiveness: int = 2
     """0 takes most for speech, 3 least (WebRTC's scale)."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """By language: seconds that the voice needs for a second of speech on this machine."""
     first_sound_ms: int = 0
     """How long the first piece of a translation may take to be synthesized; 0: it is spoken in one piece."""
     glossary: Callable[[], Glossary] = Glossary
@@ -75,7 +77,7 @@ class Booth:
 
     def first_chars(self, language: str) -> int:
         """Characters that the voice of a language makes in `first_sound_ms` on this machine; 0 for no limit."""
-        speed = float(self.speech.capabilities().get("speeds", {}).get(language, 0.0))
+        speed = self.speeds.get(language, 0.0)
         if not self.first_sound_ms or not speed:
             return 0
         return max(FEWEST_CHARS, round(self.first_sound_ms / 1000 / speed * CHARS_PER_S))

@@ -21,6 +21,7 @@ from gateway.audio.portrait import decode
 from gateway.audio.resample import resample
 from gateway.call.direction import Direction
 from gateway.call.party import FRAME_MS, LEG_RATE_HZ, Party
+from gateway.call.voices import measure_speeds
 from gateway.cli.errors import told
 from gateway.runtime import booth, prompt_book, speech_service
 from gateway.settings import Loaded, load_settings
@@ -82,7 +83,8 @@ async def _interpret(
 
         wake = asyncio.Event()
         talker, listener = Party("a", "file", source, wake.set), Party("b", "out", target, wake.set)
-        desk = booth(loaded.settings, speech, prompt_book(loaded))
+        speeds = await measure_speeds(speech, (target,))
+        desk = booth(loaded.settings, speech, prompt_book(loaded), speeds)
         direction = Direction(
             "console", talker, listener, desk.plan(source, target, mode=mode), booth=desk, publish=publish
         )

@@ -153,8 +153,8 @@ class Endpoint(Section):
 class Speech(Section):
     """Which engines and models listen, translate and speak, and how much of the machine they take."""
 
-    workers: Annotated[Int, Field(ge=1, le=256)] = 1
-    threads_per_worker: Annotated[Int, Field(ge=0, le=256)] = 2
+    workers: Annotated[Int, Field(ge=1, le=256)] = 2
+    threads_per_worker: Annotated[Int, Field(ge=0, le=256)] = 0
     recognizer: EngineModel = "whisper:whisper-base"
     translators: tuple[EngineModel, ...] = ("firefox:firefox-en-pt", "firefox:firefox-pt-en")
     voices: dict[Language, EngineVoice] = {

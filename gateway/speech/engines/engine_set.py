@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from gateway.speech.engines.registry import RECOGNIZERS, SYNTHESIZERS, TRANSLATORS, build, parse_line
@@ -43,8 +42,6 @@ class EngineSet:
     translator: RoutedTranslator
     synthesizer: RoutedSynthesizer
     spec: EngineSpec = field(compare=False)
-    speeds: dict[str, float] = field(default_factory=dict, compare=False)
-    """By language: seconds of work per second of speech, measured when warming."""
 
     def run(self, task: Task) -> Result:
         """Do one task. LookupError names a pair or voice that is not there; sound and text never raise."""
@@ -74,20 +71,12 @@ class EngineSet:
             engine.translate(("1 2 3.",), source=source, target=target)
         for language in self.synthesizer.engines:
             self.synthesizer.synthesize("1, 2, 3.", language=language)
-            self.speeds[language] = min(self._speed(language) for _ in range(2))
-
-    def _speed(self, language: str) -> float:
-        """How the voice of a language keeps up on this machine; digits are read in every language."""
-        began = perf_counter()
-        spoken = self.synthesizer.synthesize("1, 2, 3, 4, 5.", language=language)
-        return (perf_counter() - began) * spoken.rate_hz / max(1, len(spoken.pcm) // 2)
 
     def capabilities(self) -> dict[str, Any]:
         """Plain values for the service and the API: languages, pairs and voices."""
         return {
             "recognizer": sorted(self.recognizer.capabilities.languages),
             "pairs": sorted(self.translator.capabilities.pairs),
-            "speeds": dict(self.speeds),
             "voices": {language: list(names) for language, names in self.synthesizer.capabilities.voices.items()},
         }
 
