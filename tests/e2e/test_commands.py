@@ -26,9 +26,9 @@ import soxr
 
 from gateway.bench.dialogue import PROMPTS
 from gateway.bench.gateway_process import free_port
+from gateway.bench.processes import alive
 from gateway.text.normal import normal_words
 from tests.e2e.conftest import require_models
-from tests.e2e.processes import alive
 from tests.e2e.sounds import SAID, first_and_last
 
 pytestmark = [pytest.mark.sip, pytest.mark.slow]

@@ -18,10 +18,10 @@ import pytest
 from gateway.bench.capture import Capture, delivery, packet_rate, regularity
 from gateway.bench.gateway_process import GatewayProcess, children, free_port
 from gateway.bench.phone_process import PhoneProcess
+from gateway.bench.processes import alive, command, redis_client, redis_server, until_gone, workers
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words, wer
 from tests.e2e.conftest import TRUSTED, Site, require_models
-from tests.e2e.processes import alive, command, redis_client, redis_server, until_gone, workers
 from tests.e2e.sounds import SAID, first_and_last, heard_between, prompt, read_back
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]

@@ -50,6 +50,15 @@ def redis_client(pid: int) -> Redis:
     return Redis(unix_socket_path=socket, decode_responses=True, socket_timeout=2)
 
 
+def redis_keys(gateway: GatewayProcess) -> int:
+    """Keys in the embedded Redis; 0 when the gateway uses another one."""
+    pid = redis_server(gateway)
+    if pid is None:
+        return 0
+    with redis_client(pid) as client:
+        return int(str(client.dbsize()))
+
+
 async def until_gone(pids: list[int], limit_s: float) -> list[int]:
     """Who still lives when the time is over."""
     until_s = time.monotonic() + limit_s
