@@ -121,6 +121,12 @@ class Call:
         for party in (self.a, self.b):
             self._hang_up(party)
 
+    def set_mode(self, mode: str, side: str | None = None) -> None:
+        """Interpret one party's speech, or both, in another mode from the next utterance on; ValueError if unknown."""
+        for direction in (self.a_to_b, self.b_to_a):
+            if side in (None, direction.source.side):
+                direction.set_mode(mode)
+
     def _sound_came(self) -> None:
         # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
         with contextlib.suppress(RuntimeError):

@@ -127,6 +127,13 @@ class Switchboard:
             call.end(termination.OPERATOR_HUNG_UP)
         return call is not None
 
+    def set_mode(self, call_id: str, mode: str, side: str | None = None) -> bool:
+        """Switch a live call, or one party's direction of it, to another mode; False when there is no such call."""
+        call = self._calls.get(call_id)
+        if call is not None:
+            call.set_mode(mode, side)
+        return call is not None
+
     def drain(self) -> None:
         """Take no more calls; those that live go on."""
         self._draining = True

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One direction as a whole, from frames to play-out, with scripted engines: the races of S4.11 and both modes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Coroutine
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gateway.audio.frames import Frame
+from gateway.call.desk import Booth
+from gateway.call.direction import Direction
+from gateway.call.glossary import Glossary, parse_glossary
+from gateway.call.party import LEG_RATE_HZ, Party
+from gateway.call.prompts import PromptBook
+from gateway.speech.errors import WorkerLost
+from gateway.speech.jobs import (
+    HeardWord,
+    Priority,
+    Recognition,
+    RecognizeTask,
+    Result,
+    SynthesizeTask,
+    Task,
+    TranslateTask,
+)
+from gateway.stream.plan import EndpointPlan
+from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle
+
+pytestmark = pytest.mark.unit
+
+FRAME = 160
+
+
+def voice(seconds: float) -> np.ndarray[Any, np.dtype[np.int16]]:
+    """A buzz with the rhythm of syllables, which the voice detector takes for a talker."""
+    time = np.arange(round(seconds * LEG_RATE_HZ)) / LEG_RATE_HZ
+    pitch = 120 + 10 * np.sin(2 * math.pi * 2 * time)
+    phase = 2 * math.pi * np.cumsum(pitch) / LEG_RATE_HZ
+    buzz = sum(np.sin(n * phase) / n for n in range(1, 20))
+    return np.asarray(buzz * (0.7 + 0.3 * np.sin(2 * math.pi * 4 * time)) * 4000, np.int16)
+
+
+class Line:
+    """A direction with its two parties, fed by hand on a clock of its own."""
+
+    def __init__(self, speech: ScriptedSpeech, mode: str = "consecutive") -> None:
+        self.now_ns = 1
+        self.glossary = Glossary()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.talker = Party("a", "leg-a", "en", lambda: None)
+        self.listener = Party("b", "leg-b", "pt", lambda: None)
+        self.speech = speech
+        booth = Booth(
+            speech=speech,
+            prompts=PromptBook({}, {}, rate_hz=LEG_RATE_HZ, cache=Path("/nonexistent")),
+            endpoint=EndpointPlan(),
+            previews=mode == "simultaneous",
+            glossary=lambda: self.glossary,
+            clock=lambda: self.now_ns,
+        )
+        self.direction = Direction(
+            "call",
+            self.talker,
+            self.listener,
+            booth.plan("en", "pt", mode=mode),
+            booth=booth,
+            publish=lambda kind, data: self.events.append((kind, data)),
+        )
+        self.direction.listen()
+        self._at = 0
+
+    async def say(self, pcm: np.ndarray[Any, np.dtype[np.int16]], *, listen: bool = True) -> None:
+        """Feed sound frame by frame, and let the listener hear."""
+        for first in range(0, pcm.size - FRAME + 1, FRAME):
+            frame = Frame("leg-a", self._at, LEG_RATE_HZ, pcm[first : first + FRAME].tobytes(), self.now_ns)
+            self.talker.ring.put(frame)
+            self._at += FRAME
+            self.now_ns += 20_000_000
+            self.direction.hear()
+            await settle(6)
+            if listen:
+                self.listener.playout.next_frame()
+            if self._at % (5 * FRAME) == 0:
+                self.direction.tick()
+
+    async def pause(self, seconds: float) -> None:
+        await self.say(np.zeros(round(seconds * LEG_RATE_HZ), np.int16))
+
+    async def hang_up(self) -> None:
+        """The talker is gone; everything that is accepted is spoken and heard."""
+        self.direction.stop()
+        async with asyncio.timeout(5):
+            while not self.direction.over:  # noqa: ASYNC110 - the state of the object under test
+                await asyncio.sleep(0.01)
+        for _ in range(1500):
+            self.listener.playout.next_frame()
+        self.direction.tick()
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [data for name, data in self.events if name == kind]
+
+    def ended_once(self) -> None:
+        """Invariant 3: each segment is final once, or lost once."""
+        ended = [data["segment_id"] for data in (*self.of("heard"), *self.of("lost"))]
+        assert len(ended) == len(set(ended))
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 30))
+
+
+def test_an_utterance_is_heard_translated_and_spoken() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.pause(0.3)
+        await line.say(voice(1.2))
+        await line.pause(1.0)
+        await line.hang_up()
+        (heard,) = line.of("heard")
+        (spoken,) = line.of("utterance")
+        assert heard["text"] == "heard" and spoken["target_text"] == "HEARD"
+        assert spoken["speculative"] and spoken["lost"] is None and spoken["played_ns"] > 0
+        assert sum(spoken["stages"].values()) == pytest.approx(
+            (spoken["played_ns"] - spoken["clocks_ns"]["audio_end"]) / 1e9
+        )
+        assert line.direction.statistics()["ear"]["drift"]["verdict"] == "constant"
+
+    run(work())
+
+
+def test_s4_11_end_of_file_right_after_accept() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hold=(RecognizeTask,)))
+        await line.say(voice(1.0))
+        await line.pause(0.5)  # the end is confirmed: the candidate is a job now
+        ticket = line.speech.of(RecognizeTask)[0]
+        assert ticket.priority is Priority.FINAL
+        line.direction.stop()
+        assert not line.direction.over, "an accepted job is waited for"
+        ticket.answer(say_what_was_asked(ticket.task))
+        await line.hang_up()
+        assert [data["text"] for data in line.of("heard")] == ["heard"]
+        assert len(line.of("utterance")) == 1
+        line.ended_once()
+
+    run(work())
+
+
+def test_s4_11_speech_resumes_during_prepare() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hold=(RecognizeTask,)))
+        await line.say(voice(0.8))
+        await line.pause(0.24)
+        candidate = line.speech.of(RecognizeTask)[0]
+        assert candidate.priority is Priority.PREPARE
+        await line.say(voice(0.8))
+        assert candidate.cancelled, "what was prepared is void"
+        await line.pause(0.6)
+        final = line.speech.of(RecognizeTask)[-1]
+        assert len(final.task.pcm) > 1.5 * len(candidate.task.pcm), "the whole utterance is recognised"
+        final.answer(say_what_was_asked(final.task))
+        await line.hang_up()
+        assert len(line.of("heard")) == 1
+        line.ended_once()
+
+    run(work())
+
+
+def test_s4_11_queue_full_is_retried_and_nothing_is_lost() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.say(voice(1.0))
+        line.speech.full = 3  # the candidate, the segment, and its first retry
+        await line.pause(1.2)
+        await line.hang_up()
+        assert [data["text"] for data in line.of("heard")] == ["heard"] and not line.of("lost")
+        segments = line.direction.statistics()["segments"]
+        assert segments["refused"] >= 1 and segments["finalized"] == 1
+
+    run(work())
+
+
+def test_s4_11_a_new_prepare_cancels_the_old() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hold=(RecognizeTask,)))
+        for _ in range(3):
+            await line.say(voice(0.5))
+            await line.pause(0.24)
+        first, second, third = line.speech.of(RecognizeTask)
+        assert first.cancelled and second.cancelled and not third.cancelled
+        await line.pause(0.4)
+        third.answer(say_what_was_asked(third.task))
+        await line.hang_up()
+        assert len(line.of("heard")) == 1
+
+    run(work())
+
+
+def test_s4_11_a_plan_that_changes_takes_effect_with_the_next_utterance() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.say(voice(0.8))
+        line.glossary = replace(parse_glossary({"hotwords": {"en": ["Acme"]}}), version=(1, 0))
+        await line.pause(0.8)
+        await line.say(voice(0.8))
+        await line.pause(0.8)
+        await line.hang_up()
+        before, after = (ticket.task.hotwords for ticket in line.speech.of(RecognizeTask))
+        assert before == () and after == ("Acme",)
+        assert len(line.of("heard")) == 2
+
+    run(work())
+
+
+def test_b12_hanging_up_in_mid_word_loses_nothing() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.say(voice(1.0))
+        await line.hang_up()
+        assert len(line.of("heard")) == 1 and len(line.of("utterance")) == 1
+        assert line.of("utterance")[0]["lost"] is None
+
+    run(work())
+
+
+def test_a7_sound_before_the_party_is_there_is_not_recognised() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        line.direction._listening = False  # what `listen` changes: early media comes before it
+        await line.say(voice(1.5))
+        await line.pause(0.8)
+        line.direction.listen()
+        await line.pause(0.5)
+        await line.hang_up()
+        assert not line.speech.of(RecognizeTask)
+
+    run(work())
+
+
+def test_a_lost_utterance_is_counted_once() -> None:
+    def answer(task: Task) -> Result | BaseException:
+        return WorkerLost("x") if isinstance(task, RecognizeTask) else say_what_was_asked(task)
+
+    async def work() -> None:
+        line = Line(ScriptedSpeech(answer))
+        await line.say(voice(1.0))
+        await line.pause(0.8)
+        await line.hang_up()
+        assert [data["lost"] for data in line.of("utterance")] == ["recogniser-failed"]
+        assert not line.of("heard")
+
+    run(work())
+
+
+WORDS = ["please", "wait", "until", "the", "doctor", "is", "here", "because", "she", "must", "see", "you", "today"]
+
+
+def hears_three_words_a_second(task: Task) -> Result:
+    """As many words as fit into the sound, timed."""
+    if not isinstance(task, RecognizeTask):
+        return say_what_was_asked(task)
+    count = min(len(WORDS), round(len(task.pcm) / 32_000 * 3))
+    third = 16_000 // 3
+    words = tuple(HeardWord(word, n * third, (n + 1) * third, 0.95) for n, word in enumerate(WORDS[:count]))
+    return Recognition(" ".join(WORDS[:count]), "en", 0.95, words=words if task.words else ())
+
+
+def test_b1_simultaneous_mode_speaks_before_the_talker_has_finished() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hears_three_words_a_second), "simultaneous")
+        await line.say(voice(5.0))
+        assert line.speech.of(SynthesizeTask), "a clause is spoken while the talker goes on"
+        assert line.of("preview")
+        await line.pause(1.5)
+        await line.hang_up()
+        source = " ".join(data["text"] for data in line.of("clause"))
+        assert source == line.of("heard")[0]["text"], "each word comes out once, in order"
+        assert len(line.of("clause")) >= 2
+        line.ended_once()
+
+    run(work())
+
+
+def test_b2_previews_may_change_but_what_is_translated_does_not() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hears_three_words_a_second), "simultaneous")
+        await line.say(voice(4.0))
+        await line.pause(1.5)
+        await line.hang_up()
+        stable = [data["stable"] for data in line.of("preview")]
+        for before, after in pairwise(stable):
+            assert after.startswith(before)
+        translated = [text for ticket in line.speech.of(TranslateTask) for text in ticket.task.texts]
+        assert all(set(text.split()) <= set(WORDS) for text in translated)
+
+    run(work())
+
+
+def test_the_mode_can_be_switched_in_a_live_call() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hears_three_words_a_second))
+        await line.say(voice(1.0))
+        line.direction.set_mode("simultaneous")
+        await line.pause(0.8)
+        assert not line.of("clause")
+        await line.say(voice(3.0))
+        await line.pause(1.2)
+        line.direction.set_mode("consecutive")
+        clauses = len(line.of("clause"))
+        assert clauses
+        await line.say(voice(1.0))
+        await line.pause(0.8)
+        await line.hang_up()
+        assert len(line.of("clause")) == clauses
+        assert len(line.of("heard")) == 3
+        with pytest.raises(ValueError, match="fast"):
+            line.direction.set_mode("fast")
+
+    run(work())
