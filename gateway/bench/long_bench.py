@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -28,6 +29,7 @@ from gateway.call.desk import Booth
 from gateway.settings import Loaded
 
 PAUSE_MS = (150, 500)
+REST_S = 20.0  # behind the last word; an interpreter that needs longer has not kept up, and the rest shows it no better
 MOST_OBJECTS = 2_000_000  # a pipeline has some thousands; more means that the walk has left it
 _OUTSIDE = (type, ModuleType, FunctionType, BuiltinFunctionType, VirtualLoop, VirtualSpeech)
 
@@ -53,7 +55,9 @@ def bench_long(
         sizes.append((at_s, object_bytes(roots) / 2**20))
 
     async def act(desk: Booth) -> Talk:
-        return await hold(desk, [line], (language, target), mode, say=say, minutely=minutely)
+        return await hold(
+            desk, [line], (language, target), mode, say=say, minutely=minutely, rest_s=REST_S, must_rest=False
+        )
 
     talk, cpu_s = in_virtual_time(loaded, act)
     return {
@@ -91,7 +95,9 @@ def long_figures(line: Line, talk: Talk, language: str) -> dict[str, Any]:
         "segments": len(segments),
         "records": len(talk.of("utterance")),
         "forced_cuts": counters["endpoint"]["cuts"],
+        "came_to_rest": talk.came_to_rest,
         "lost": len(lost),
+        "lost_reasons": dict(Counter(data.get("lost") or data.get("reason") for data in lost)),
         "wer": share(edits, words),
         "queue_deepest": talk.speech.get("queued_deepest"),
         "statistics": counters,

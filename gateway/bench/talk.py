@@ -69,6 +69,7 @@ class Talk:
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
     speech: dict[str, Any] = field(default_factory=dict)
     cpu_s: float = 0.0
+    came_to_rest: bool = True
 
     def seconds(self, at_ns: int) -> float:
         """A stamp of the clock on the audio time line."""
@@ -94,8 +95,13 @@ async def hold(
     *,
     say: Say,
     minutely: Minutely | None = None,
+    rest_s: float = LONGEST_REST_S,
+    must_rest: bool = True,
 ) -> Talk:
-    """Speak the lines, one per leg at most two, both in ``pair[0]``, and wait until all is said. TalkFailed if not.
+    """Speak the lines, one per leg at most two, both in ``pair[0]``, and wait until all is said.
+
+    After ``rest_s`` behind the last sample the talk is broken off: TalkFailed, or without ``must_rest`` what is not
+    spoken yet is lost as when a call ends.
 
     With two lines both directions translate from ``pair[0]`` into ``pair[1]``: the load is that of a call.
     """
@@ -133,8 +139,11 @@ async def hold(
     began_s = loop.time()
     frame = 0
     while frame < frames or not _rested(directions, parties):
-        if (frame - frames) * FRAME_MS > LONGEST_REST_S * 1000:
-            raise TalkFailed(f"the interpreter did not come to rest {LONGEST_REST_S:.0f} s behind the last word")
+        if (frame - frames) * FRAME_MS > rest_s * 1000:
+            if must_rest:
+                raise TalkFailed(f"the interpreter did not come to rest {rest_s:.0f} s behind the last word")
+            talk.came_to_rest = False
+            break
         await asyncio.sleep(max(0.0, began_s + (frame + 1) * FRAME_MS / 1000 - loop.time()))
         if frame < frames:
             for index in range(len(directions)):

@@ -53,7 +53,7 @@ def stream(
 
 def long(
     minutes: Annotated[float, typer.Option(min=0.2, max=240, help="Length of the monologue.")] = 10.0,
-    mode: Annotated[str, typer.Option(help="consecutive or simultaneous.")] = "consecutive",
+    mode: Annotated[str, typer.Option(help="consecutive or simultaneous.")] = "simultaneous",
     language: Language = "en",
     target: Target = "pt",
     seed: Seed = SEED,
@@ -155,8 +155,10 @@ def _print_long(report: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(
         f"{report['sentences']} sentences in {report['line_s']:.0f} s, {report['mode']}, {report['segments']} segments "
-        f"({report['forced_cuts']} forced cuts, longest {report['longest_segment_s']} s), lost {report['lost']}, "
-        f"load average {report['load_average'][1]}"
+        f"({report['forced_cuts']} forced cuts, longest {report['longest_segment_s']} s), "
+        f"lost {report['lost']} {report['lost_reasons']}, "
+        f"load average {report['load_average'][1]}",
+        markup=False,
     )
     console.print(f"lag: {_spread(report['lag'])}, slope {report['lag_slope_s_per_min']} s/min")
     console.print(f"lag by minute: {report['lag_by_minute_s']}", markup=False)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,14 @@ import pytest
 
 from gateway.bench.corpus import Line, Placed, Prompt, lay
 from gateway.bench.long_bench import Handed, by_minute, handed, lags_s, memory_figures, object_bytes
-from gateway.bench.simulate import VirtualSpeech
+from gateway.bench.simulate import Run, VirtualSpeech
 from gateway.bench.stream_bench import event_lines, figures, first_previews_s, segments_of, write_events
 from gateway.bench.stream_figures import slope_per_min
 from gateway.bench.tail_bench import Asked, HearingEngines, TailRow, _fixed, tail_row, verdict
-from gateway.bench.talk import Look, Talk, Told, hold, in_virtual_time
+from gateway.bench.talk import Look, Talk, TalkFailed, Told, hold, in_virtual_time
 from gateway.call.desk import Booth
 from gateway.settings import load_settings
-from gateway.speech.jobs import Recognition
+from gateway.speech.jobs import Recognition, Result
 from gateway.speech.protocols import RecognizerCapabilities
 
 pytestmark = pytest.mark.unit
@@ -91,6 +91,29 @@ def test_a_talk_in_virtual_time_is_the_same_twice(line: Line, talk: Talk) -> Non
     assert [(one.kind, round(one.at_s, 6)) for one in again.told] == [
         (one.kind, round(one.at_s, 6)) for one in talk.told
     ]
+
+
+def test_a_talk_that_does_not_come_to_rest_fails_or_is_broken_off(line: Line) -> None:
+    engines = HearingEngines(SameWords(), ("en", "pt"))
+
+    def measure(kind: str, threads: int, work: Callable[[], Result]) -> tuple[Result, Run]:
+        return work(), Run(kind, 1, 1, 9_000_000_000)
+
+    async def act(desk: Booth) -> Talk:
+        return await hold(
+            desk, [line], ("en", "pt"), "consecutive", say=lambda message: None, rest_s=2, must_rest=False
+        )
+
+    async def strict(desk: Booth) -> Talk:
+        return await hold(desk, [line], ("en", "pt"), "consecutive", say=lambda message: None, rest_s=2)
+
+    talk, _ = in_virtual_time(load_settings(None, {}), act, VirtualSpeech(engines, measure=measure))
+    assert not talk.came_to_rest
+    assert {one.data.get("lost") or one.data.get("reason") for one in talk.of("utterance") + talk.of("lost")} >= {
+        "call-ended"
+    }
+    with pytest.raises(TalkFailed, match="did not come to rest"):
+        in_virtual_time(load_settings(None, {}), strict, VirtualSpeech(engines, measure=measure))
 
 
 def test_two_legs_each_have_their_own_segments(line: Line) -> None:
