@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -46,7 +47,7 @@ from gateway.text.loops import cut_loops
 
 TAILS_MS = (40, 80, 160, 240, 400, 600, 800)
 RUN_NS = 150_000_000  # charged for a recognition: shorter than from prepare to end, as on an idle machine
-TOLERANCE = 1  # a difference of one utterance is chance
+CHANCE = 0.05  # two settings differ when their missed last words would so rarely differ by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class TailRow:
     merged: int
     unheard: int
     wer: float
+    hits: tuple[bool, ...] = ()
+    """Of each utterance in order: was its last word recognised?"""
 
     @property
     def faults(self) -> int:
@@ -139,7 +142,7 @@ def bench_tail(
         "utterances": len(line.placed),
         "noise_dbfs": noise_dbfs,
         "line_s": round(line.seconds, 1),
-        "rows": [asdict(row) | {"faults": row.faults} for row in rows],
+        "rows": [_as_json(row) for row in rows],
         "verdict": verdict(rows, endpoint.keep_tail_ms, endpoint.prepare_ms),
         "recognitions": len(engines.known),
         "load_average": [before, load_average()],
@@ -177,7 +180,8 @@ def tail_row(line: Line, talk: Talk, asked: Sequence[Asked], language: str, sett
         for told, one in used
     ]
     edits, words = word_errors(groups, language)
-    hits = sum(one.words[-1] for one in recalls)
+    last_words = tuple(one.words[-1] for one in recalls)
+    hits = sum(last_words)
     return TailRow(
         prepare_ms=setting[0],
         keep_tail_ms=setting[1],
@@ -191,11 +195,12 @@ def tail_row(line: Line, talk: Talk, asked: Sequence[Asked], language: str, sett
         merged=sum(len(group.placed) > 1 for group in groups),
         unheard=sum(not any(one.words) for one in recalls),
         wer=round(edits / max(1, words), 4),
+        hits=last_words,
     )
 
 
 def verdict(rows: Sequence[TailRow], keep_ms: int, prepare_ms: int) -> dict[str, Any]:
-    """Whether the settings in force are as good as the best of the sweep, give or take one utterance.
+    """Whether the settings in force are as good as the best of the sweep, as far as this many utterances can tell.
 
     ``keep_tail_ms`` shows with preparing off; ``prepare_ms`` is right when preparing costs no words at that tail.
     """
@@ -205,10 +210,34 @@ def verdict(rows: Sequence[TailRow], keep_ms: int, prepare_ms: int) -> dict[str,
     chosen = next((row for row in plain if row.keep_tail_ms == keep_ms), None)
     prepared = next((row for row in rows if (row.prepare_ms, row.keep_tail_ms) == (prepare_ms, keep_ms)), None)
     if chosen is not None:
-        found |= {"keep_tail_right": chosen.faults <= best.faults + TOLERANCE, "keep_tail_faults": chosen.faults}
+        found |= _compared("keep_tail", chosen, best)
     if chosen is not None and prepared is not None and prepare_ms:
-        found |= {"prepare_right": prepared.faults <= chosen.faults + TOLERANCE, "prepare_faults": prepared.faults}
+        found |= _compared("prepare", prepared, chosen)
     return found
+
+
+def _compared(name: str, row: TailRow, other: TailRow) -> dict[str, Any]:
+    """Right: not more invented, looped or merged than the other by more than one, nor worse in last words but for
+    chance."""
+    chance = sign_test(row.hits, other.hits)
+    more = (row.faults - row.missed_last_words) - (other.faults - other.missed_last_words)
+    worse = row.missed_last_words > other.missed_last_words and chance < CHANCE
+    return {f"{name}_right": more <= 1 and not worse, f"{name}_faults": row.faults, f"{name}_chance": round(chance, 3)}
+
+
+def sign_test(one: Sequence[bool], other: Sequence[bool]) -> float:
+    """How likely two settings that are equally good differ so much or more on the same utterances: the exact sign
+    test (McNemar's) on those of which only one setting was right."""
+    gained = sum(a and not b for a, b in zip(one, other, strict=True))
+    differing = gained + sum(b and not a for a, b in zip(one, other, strict=True))
+    fewer = min(gained, differing - gained)
+    return float(min(1.0, 2 * sum(math.comb(differing, k) for k in range(fewer + 1)) / 2**differing))
+
+
+def _as_json(row: TailRow) -> dict[str, Any]:
+    fields = asdict(row) | {"faults": row.faults}
+    del fields["hits"]
+    return fields
 
 
 def _used(asked: Sequence[Asked], at_s: float) -> Asked:

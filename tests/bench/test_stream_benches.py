@@ -16,7 +16,7 @@ from gateway.bench.long_bench import Handed, by_minute, handed, lags_s, memory_f
 from gateway.bench.simulate import Run, VirtualSpeech
 from gateway.bench.stream_bench import event_lines, figures, first_previews_s, segments_of, write_events
 from gateway.bench.stream_figures import slope_per_min
-from gateway.bench.tail_bench import Asked, HearingEngines, TailRow, _fixed, tail_row, verdict
+from gateway.bench.tail_bench import Asked, HearingEngines, TailRow, _fixed, sign_test, tail_row, verdict
 from gateway.bench.talk import Look, Talk, TalkFailed, Told, hold, in_virtual_time
 from gateway.call.desk import Booth
 from gateway.settings import load_settings
@@ -224,19 +224,32 @@ def test_s4_4_a_tail_row_counts_what_a_wrong_tail_causes() -> None:
     assert row.faults == 5
 
 
-def row(prepare_ms: int, keep_ms: int, faults: int) -> TailRow:
-    return TailRow(prepare_ms, keep_ms, 400, keep_ms, 50, 1.0, faults, 0, 0, 0, 0, 0.0)
+def row(prepare_ms: int, keep_ms: int, missed: int, extra: int = 0) -> TailRow:
+    hits = (False,) * missed + (True,) * (50 - missed)
+    return TailRow(prepare_ms, keep_ms, 400, keep_ms, 50, 1.0, missed, extra, 0, 0, 0, 0.0, hits)
 
 
 @pytest.mark.parametrize(
-    ("faults", "keep_right", "prepare_right"),
-    [({(0, 40): 9, (0, 400): 3, (160, 400): 4}, True, True), ({(0, 40): 1, (0, 400): 3, (160, 400): 9}, False, False)],
+    ("rows", "keep_right", "prepare_right"),
+    [
+        ([row(0, 40, 9), row(0, 400, 3), row(160, 400, 4)], True, True),
+        ([row(0, 40, 1), row(0, 400, 3), row(160, 400, 9)], True, False),  # 2 more is chance, 6 more is not
+        ([row(0, 40, 1), row(0, 400, 8), row(160, 400, 8)], False, True),
+        ([row(0, 40, 3), row(0, 400, 3, extra=2), row(160, 400, 3)], False, True),
+    ],
 )
 def test_a_verdict_compares_with_the_best_and_with_preparing_off(
-    faults: dict[tuple[int, int], int], keep_right: bool, prepare_right: bool
+    rows: list[TailRow], keep_right: bool, prepare_right: bool
 ) -> None:
-    found = verdict([row(*setting, count) for setting, count in faults.items()], 400, 160)
+    found = verdict(rows, 400, 160)
     assert (found["keep_tail_right"], found["prepare_right"]) == (keep_right, prepare_right)
+
+
+def test_the_sign_test_by_hand() -> None:
+    """Five differing utterances, all one way: twice 1/32; one against one: certain to be at least so unequal."""
+    assert sign_test([True] * 5 + [False], [False] * 6) == pytest.approx(2 / 32)
+    assert sign_test([True, False, True], [False, True, True]) == 1.0
+    assert sign_test([], []) == 1.0
 
 
 def test_equal_sound_is_recognised_once(line: Line) -> None:
