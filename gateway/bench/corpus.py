@@ -141,10 +141,11 @@ def human_prompts(language: str, *, sounds: Path = SOUNDS, documents: Path = DOC
 
 
 def usable(text: str, language: str) -> bool:
-    """Whether a text is a sentence that can be scored: words only, enough of them, no numbers, no stage directions."""
+    """Whether a text is a sentence that can be scored: words only and enough of them, no numbers, no spelling, no
+    stage directions, no fragment that is made to be continued by another ("...")."""
     words = normal_words(text, language)
     numbers = set(NUMBER_WORDS.get(language, "").split())
-    plain = not re.search(r"[\[\](){}<>\d]", text)
+    plain = not re.search(r"[\[\](){}<>\d…]|\.\.|(\b\w\s+){2}\w\b", text)
     return plain and len(words) >= LEAST_WORDS and not numbers.intersection(words)
 
 

@@ -91,7 +91,7 @@ def long_figures(line: Line, talk: Talk, language: str) -> dict[str, Any]:
         "longest_segment_s": round(
             max(((each.end_sample - each.first_sample) / RATE_HZ for each in segments), default=0.0), 2
         ),
-        "audio_end_to_heard": spread(heard_delays_s(talk, {"a": groups})),
+        "audio_end_to_heard": spread(heard_delays_s(talk, {"a": line})),
         "segments": len(segments),
         "records": len(talk.of("utterance")),
         "forced_cuts": counters["endpoint"]["cuts"],

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gateway.audio.resample import resample
-from gateway.bench.corpus import Line, human_prompts, lay
+from gateway.bench.corpus import Line, Placed, human_prompts, lay
 from gateway.bench.demo import Say
 from gateway.bench.sdp import RATE_HZ
 from gateway.bench.simulate import load_average
@@ -153,7 +153,7 @@ def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> di
         "audio_end_to_final": spread(final_delays_s(everything)),
         "first_preview": spread(first_previews_s(talk, by_side)),
         "previews": len(talk.of(PREVIEW)),
-        "audio_end_to_heard": spread(heard_delays_s(talk, groups)),
+        "audio_end_to_heard": spread(heard_delays_s(talk, by_side)),
         "stop_to_terminal_s": [None if ns is None else round(ns / 1e9, 3) for ns in stops],
         "wer": share(edits, words),
         "first_word_recall": _rounded(recall_of(recalls, 0)),
@@ -196,13 +196,11 @@ def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
         emitted = emissions_of(talk, side)
         lags += [one.heard_s - one.end_sample / RATE_HZ for one in emitted if one.heard_s is not None]
         for placed in line.placed:
-            middle = [
-                one for one in emitted if placed.first_sample <= _middle(one) <= placed.last_sample + RATE_HZ // 2
-            ]
+            mine = [one for one in emitted if _belongs(one, placed)]
             for kind, into in (("text_s", text), ("heard_s", sound)):
                 delays = [
                     at - placed.first_s
-                    for one in middle
+                    for one in mine
                     if (at := getattr(one, kind)) is not None
                     for _ in range(one.words)
                 ]
@@ -230,18 +228,15 @@ def first_previews_s(talk: Talk, by_side: dict[str, Line]) -> list[float]:
     return delays
 
 
-def heard_delays_s(talk: Talk, groups: dict[str, list[Group]]) -> list[float]:
-    """audio_end of a segment's last utterance → first sound of its translation, as the gateway itself stamps it."""
+def heard_delays_s(talk: Talk, by_side: dict[str, Line]) -> list[float]:
+    """audio_end of an utterance → first sound of its translation's last piece, as the gateway itself stamps it."""
     delays = []
-    for side, each in groups.items():
-        played = {
-            told.data["segment_id"]: talk.seconds(told.data["played_ns"])
-            for told in talk.of("utterance", side)
-            if told.data["played_ns"]
-        }
-        for group in each:
-            if group.placed and group.segments and group.segments[-1].segment_id in played:
-                delays.append(played[group.segments[-1].segment_id] - group.placed[-1].end_s)
+    for side, line in by_side.items():
+        emitted = emissions_of(talk, side)
+        for placed in line.placed:
+            heard = [one.heard_s for one in emitted if one.heard_s is not None and _belongs(one, placed)]
+            if heard:
+                delays.append(max(heard) - placed.end_s)
     return delays
 
 
@@ -295,8 +290,10 @@ def _preview_s(talk: Talk, told_s: float, data: dict[str, Any]) -> float:
     return talk.seconds(data["at_ns"]) if data.get("at_ns") else told_s
 
 
-def _middle(one: Emission) -> int:
-    return (one.first_sample + one.end_sample) // 2
+def _belongs(one: Emission, placed: Placed) -> bool:
+    """The middle of the source span lies in the utterance, or in the half second that is kept behind it."""
+    middle = (one.first_sample + one.end_sample) // 2
+    return placed.first_sample <= middle <= placed.last_sample + RATE_HZ // 2
 
 
 def _mean(values: Sequence[float]) -> float | None:

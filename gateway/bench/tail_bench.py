@@ -111,7 +111,7 @@ class HearingEngines:
             self.asked.append(Asked(asyncio.get_running_loop().time(), len(task.pcm) // 2, heard))
             return heard
         if isinstance(task, TranslateTask):
-            return Translation(tuple("." for _ in task.texts), self.pair)
+            return Translation(tuple("la" for _ in task.texts), self.pair)
         return Speech(bytes(MODEL_RATE_HZ // 50 * 2), MODEL_RATE_HZ, "")
 
 

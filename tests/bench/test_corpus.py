@@ -87,6 +87,8 @@ def test_only_sentences_of_words_are_used() -> None:
         "[beep]",
         "Thank you.",
         "Press 1 to go on.",
+        "Say M I S D N now.",
+        "...to lock, or unlock the conference.",
         "Please press one or two now.",
         "Hello <name> how are you",
     ):
