@@ -44,6 +44,8 @@ def console(
     with told():
         loaded = load_settings(config, os.environ)
         configure_logging("warning", loaded.settings.log.format, pii=False)
+        if target not in loaded.settings.speech.voices:  # said at once; the translators are asked when they are loaded
+            raise typer.BadParameter(f"no voice for {target}: add it to speech.voices", param_hint="--to")
         samples, rate_hz = decode(file)
         pcm = resample(to_int16(downmix(samples)), rate_hz, LEG_RATE_HZ)
         report = asyncio.run(_interpret(loaded, pcm, (source, target), mode, paced=not fast, quiet=as_json))
