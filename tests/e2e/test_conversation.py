@@ -133,7 +133,7 @@ def test_b12_b19_speech_from_the_ack_on_and_a_hang_up_on_the_last_word(
     site: Site, engines: Engines, work: Path
 ) -> None:
     """The caller talks at once when answered; much later hangs up 200 ms behind a last word, which B still hears."""
-    opening, closing = "privacy-prompt", "queue-youarenext"
+    opening, closing = "privacy-prompt", "conf-waitforleader"
 
     async def call() -> tuple[int, int, Capture, dict[str, Any]]:
         since = site.position()
