@@ -9,7 +9,8 @@ workers, one task each, the order of events is that of the real service: a worke
 before those who waited for the result can ask for more.
 
 What a run is charged is its wall time less the longest time that one of the process's threads was ready to run and
-had no processor (Linux: second field of ``/proc/self/task/*/schedstat``), but at least its CPU time over its threads.
+had no processor (Linux: second field of ``/proc/self/task/*/schedstat``); at least its CPU time over its threads, and
+at most its CPU time, because an engine computes and waits for nothing, so on an idle machine one thread always runs.
 A thread that waits for a late sibling is charged, so under load the charge is an upper bound, not a guess.
 
 Limits of the method. The loop's own work (resampling, voice detection, copies) is free here, in a call it shares the
@@ -127,8 +128,8 @@ def measured(kind: str, threads: int, work: Callable[[], T]) -> tuple[T, Run]:
 
 
 def charge_ns(wall_ns: int, cpu_ns: int, waited_ns: int, threads: int) -> int:
-    """The rule of this module's head: between the CPU's share and the wall time, less the wait for a processor."""
-    return min(wall_ns, max(wall_ns - waited_ns, cpu_ns // max(1, threads), 0))
+    """The rule of this module's head."""
+    return min(wall_ns, cpu_ns, max(wall_ns - waited_ns, cpu_ns // max(1, threads), 0))
 
 
 @dataclass(eq=False, slots=True)
