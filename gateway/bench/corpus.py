@@ -145,7 +145,7 @@ def usable(text: str, language: str) -> bool:
     stage directions, no fragment that is made to be continued by another ("...")."""
     words = normal_words(text, language)
     numbers = set(NUMBER_WORDS.get(language, "").split())
-    plain = not re.search(r"[\[\](){}<>\d…]|\.\.|(\b\w\s+){2}\w\b", text)
+    plain = not re.search(r"[\[\](){}<>*#\d…]|\.\.|(\b\w\s+){2}\w\b", text)
     return plain and len(words) >= LEAST_WORDS and not numbers.intersection(words)
 
 

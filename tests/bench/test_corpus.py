@@ -88,6 +88,7 @@ def test_only_sentences_of_words_are_used() -> None:
         "Thank you.",
         "Press 1 to go on.",
         "Say M I S D N now.",
+        "Press * to toggle it.",
         "...to lock, or unlock the conference.",
         "Please press one or two now.",
         "Hello <name> how are you",
