@@ -21,6 +21,7 @@ from typing import Any
 
 import structlog
 
+from gateway.call.ahead import Ahead
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
@@ -188,6 +189,7 @@ class Direction:
         self._candidates.clear()
         for live in self._lives.values():
             live.stop()
+            live.ahead.stop()
         self._lives.clear()
         for follower in self._following:
             follower.cancel()
@@ -242,6 +244,7 @@ class Direction:
             rate_hz=LEG_RATE_HZ,
             buffer=self._buffer,
             on_step=self._on_step,
+            ahead=Ahead(self.plan, self._booth.speech, self.source.leg, self._counts),
             clock=self._booth.clock,
         )
 
@@ -282,6 +285,7 @@ class Direction:
             on_text=self._on_text,
             clock=self._booth.clock,
             speak=whole,
+            ahead=live.ahead if whole else None,
             tempo=pace.tempo,
         )
         return _Hearing(interpretation, live, covered)
@@ -381,6 +385,7 @@ class Direction:
             failure = "call-ended"
         self._hearings.pop(segment_id, None)
         self._lives.pop(hearing.live.first_sample, None)
+        hearing.live.ahead.stop()
         outcome = interpretation.outcome
         if failure is not None:
             hearing.live.stop()
@@ -418,6 +423,9 @@ class Direction:
             )
         if live.plan.mode == Mode.SIMULTANEOUS:
             self._commit(live, step.agreement.committed)
+        else:
+            # all but the ragged last word: a guess need not be stable, it only has to come early
+            live.ahead.consider((*live.agreement.committed, *step.agreement.unstable)[:-1])
 
     def _commit(self, live: LiveUtterance, words: Iterable[Word]) -> None:
         """Words that will not change: release the clauses that they complete."""

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import structlog
 
+from gateway.call.ahead import Ahead
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import QueueFull, SpeechError
@@ -90,6 +91,7 @@ class Interpretation:
         clock: Callable[[], int] = time.monotonic_ns,
         speak: bool = True,
         translation: str | None = None,
+        ahead: Ahead | None = None,
         tempo: float = 1.0,
         gap_factor: float = 1.0,
     ) -> None:
@@ -105,6 +107,7 @@ class Interpretation:
         self.speaks = speak
         """False when it is only heard, and others speak."""
         self._known_translation = translation
+        self._ahead = ahead
         self._tempo = tempo
         self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
         self._leg = leg
@@ -216,12 +219,14 @@ class Interpretation:
 
     async def _say(self) -> None:
         outcome, plan = self.outcome, self.plan
-        pieces = speech_pieces(outcome.target_text, plan.target, plan.first_chars)
+        ready = await self._ahead.take(outcome.target_text) if self._ahead is not None else None
+        rest = outcome.target_text[len(ready[0]) :].strip() if ready else outcome.target_text
+        pieces = [ready[0]] if ready else []
+        if rest:
+            # what is heard first gives time for a longer second piece
+            pieces += speech_pieces(rest, plan.target, plan.first_chars * (2 if ready else 1))
         for number, piece in enumerate(pieces):
-            done = await self._ask(SynthesizeTask(piece, plan.target, plan.voice, self._tempo), Priority.CLAUSE)
-            speech = done.result
-            assert isinstance(speech, Speech)
-            outcome.synthesise_cpu_ns += done.cpu_ns
+            speech = ready[1] if ready and number == 0 else await self._synthesized(piece)
             if number == 0:
                 outcome.first_audio_ns = self._clock()
                 await self._confirmed.wait()
@@ -229,6 +234,13 @@ class Interpretation:
                     await self._before.wait()
             more = number + 1 < len(pieces)
             self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
+
+    async def _synthesized(self, piece: str) -> Speech:
+        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, self._tempo)
+        done = await self._ask(task, Priority.CLAUSE)
+        assert isinstance(done.result, Speech)
+        self.outcome.synthesise_cpu_ns += done.cpu_ns
+        return done.result
 
     async def _ask(self, task: Task, when_confirmed: Priority, ticket: Ticket | None = None) -> Done:
         """Submit a task with the priority that fits and wait for its result; a guess that was shed waits."""

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.call.ahead import Ahead
 from gateway.call.ear import Ear
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import QueueFull, SpeechError
@@ -52,6 +53,7 @@ class LiveUtterance:
         rate_hz: int,
         buffer: AdaptiveBuffer,
         on_step: Callable[[LiveUtterance, Step], None],
+        ahead: Ahead,
         clock: Callable[[], int],
     ) -> None:
         self.first_sample = first_sample
@@ -59,6 +61,7 @@ class LiveUtterance:
         self.agreement = Agreement()
         self.from_sample = first_sample
         """Where the decoded sound begins: the utterance's start, later a border of committed words."""
+        self.ahead = ahead
         self.finished = False
         self.first_preview_ns = 0
         self._skipped = 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from gateway.audio.frames import Frame
+from gateway.call.ahead import Ahead
 from gateway.call.ear import Ear
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.plan import DirectionPlan
@@ -73,6 +75,7 @@ class Talk:
             rate_hz=RATE,
             buffer=AdaptiveBuffer(RATE),
             on_step=lambda live, step: self.steps.append(step),
+            ahead=Ahead(DirectionPlan(1, "en", "pt", mode), self.speech, "a", Counter()),
             clock=lambda: self.now_ns,
         )
         self._fed = 0

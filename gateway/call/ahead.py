@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The beginning of a translation, made while its talker is still speaking.
+
+In consecutive mode nothing is spoken before the sentence is over. But its first words are known long before that, and
+their translation often begins as the whole sentence's does. So the first piece of it is synthesized on suspicion. When
+the final translation begins with just these words, sound is there at once; if not, nobody heard of the guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+from gateway.call.pieces import speech_pieces
+from gateway.call.plan import DirectionPlan
+from gateway.speech.errors import SpeechError
+from gateway.speech.jobs import Priority, Speech, SynthesizeTask, TranslateTask, Translation
+from gateway.speech.protocols import SpeechService
+from gateway.stream.words import Word, written
+from gateway.text.sentences import sentences
+
+LEAST_WORDS = 3  # of the source: fewer say too little about how the translation begins
+MOST_TRIES = 2  # pieces made per utterance; the second when more text has changed the beginning
+
+
+class Ahead:
+    """One utterance's guess. Work has the priority of prepared work: it is shed under load."""
+
+    def __init__(self, plan: DirectionPlan, speech: SpeechService, leg: str, counts: Counter[str]) -> None:
+        self._plan = plan
+        self._speech = speech
+        self._leg = leg
+        self._counts = counts
+        self._seen = ""
+        self._pieces: dict[str, Speech] = {}
+        self._making: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def consider(self, words: Sequence[Word]) -> None:
+        """So much of the utterance is known: look whether its translation has a beginning worth making."""
+        known = written(words)
+        idle = self._task is None or self._task.done()
+        if self._stopped or not self._plan.first_chars or not idle or len(self._pieces) >= MOST_TRIES:
+            return
+        if known != self._seen and len(words) >= LEAST_WORDS:
+            self._seen = known
+            self._task = asyncio.create_task(self._make(known), name=f"ahead-{self._leg}")
+
+    async def take(self, translation: str) -> tuple[str, Speech] | None:
+        """The piece that the translation begins with, and its sound; waits for one that is being made."""
+        self._stopped = True
+        if self._making is not None and self._task is not None and _begins(translation, self._making):
+            await asyncio.wait({self._task})
+        for piece in sorted(self._pieces, key=len, reverse=True):
+            if _begins(translation, piece):
+                self._counts["ahead_taken"] += 1
+                return piece, self._pieces[piece]
+        self._counts["ahead_missed"] += bool(self._pieces)
+        return None
+
+    def stop(self) -> None:
+        """Nobody will ask any more."""
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _make(self, known: str) -> None:
+        plan = self._plan
+        try:
+            task = TranslateTask(tuple(sentences(known, plan.source)), plan.source, plan.target)
+            done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
+            assert isinstance(done.result, Translation)
+            pieces = speech_pieces(" ".join(done.result.texts).strip(), plan.target, plan.first_chars)
+            # the last piece is the ragged end of a text that goes on
+            if len(pieces) < 2 or pieces[0] in self._pieces or self._stopped:
+                return
+            self._making = pieces[0]
+            work = SynthesizeTask(pieces[0], plan.target, plan.voice)
+            spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result
+            assert isinstance(spoken, Speech)
+            self._pieces[pieces[0]] = spoken
+            self._counts["ahead_made"] += 1
+        except SpeechError:  # shed or failed: it was only a guess
+            self._counts["ahead_failed"] += 1
+        finally:
+            self._making = None
+
+
+def _begins(text: str, piece: str) -> bool:
+    """True when the text begins with the piece as whole words."""
+    return text == piece or text.startswith(f"{piece} ")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A beginning made ahead is used only when the translation really begins with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from gateway.call.ahead import Ahead
+from gateway.call.interpretation import Interpretation
+from gateway.call.plan import DirectionPlan
+from gateway.speech.jobs import (
+    Priority,
+    Recognition,
+    RecognizeTask,
+    Result,
+    Speech,
+    SynthesizeTask,
+    Task,
+    TranslateTask,
+    Translation,
+)
+from gateway.stream.words import words_of
+from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle
+
+pytestmark = pytest.mark.unit
+
+PLAN = DirectionPlan(1, "en", "pt", first_chars=12)
+SENTENCE = "please wait here until the doctor has time for you"
+
+
+def as_it_is(task: Task) -> Result:
+    """The translator gives back what it gets; all else as scripted."""
+    if isinstance(task, TranslateTask):
+        return Translation(task.texts, (task.source, task.target))
+    return Recognition(SENTENCE, "en", 0.9) if isinstance(task, RecognizeTask) else say_what_was_asked(task)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 5))
+
+
+async def guess(speech: ScriptedSpeech, known: str, counts: Counter[str]) -> Ahead:
+    ahead = Ahead(PLAN, speech, "a", counts)
+    ahead.consider(tuple(words_of(known)))
+    await settle()
+    return ahead
+
+
+def test_the_beginning_is_made_with_low_priority_and_taken() -> None:
+    async def work() -> None:
+        speech, counts = ScriptedSpeech(as_it_is), Counter[str]()
+        ahead = await guess(speech, "please wait here until the doctor", counts)
+        assert all(ticket.priority is Priority.PREPARE for ticket in speech.tickets)
+        taken = await ahead.take(SENTENCE)
+        assert taken is not None and SENTENCE.startswith(taken[0])
+        assert counts["ahead_taken"] == 1
+
+    run(work())
+
+
+def test_b2_another_beginning_is_not_spoken() -> None:
+    async def work() -> None:
+        speech, counts = ScriptedSpeech(as_it_is), Counter[str]()
+        ahead = await guess(speech, "please wait here until the doctor", counts)
+        assert await ahead.take("pleased to meet you all") is None
+        assert counts["ahead_missed"] == 1
+
+    run(work())
+
+
+@pytest.mark.parametrize("known", ["", "please", "please wait"])
+def test_too_little_is_known(known: str) -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        await guess(speech, known, Counter())
+        assert not speech.of(SynthesizeTask)
+
+    run(work())
+
+
+def test_a_voice_that_is_fast_enough_needs_no_guess() -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        ahead = Ahead(DirectionPlan(1, "en", "pt", first_chars=0), speech, "a", Counter())
+        ahead.consider(tuple(words_of(SENTENCE)))
+        await settle()
+        assert not speech.tickets
+
+    run(work())
+
+
+def test_under_load_a_guess_is_simply_not_made() -> None:
+    async def work() -> None:
+        speech, counts = ScriptedSpeech(as_it_is), Counter[str]()
+        speech.full = 1
+        ahead = await guess(speech, SENTENCE, counts)
+        assert await ahead.take(SENTENCE) is None
+        assert counts["ahead_failed"] == 1
+
+    run(work())
+
+
+def test_one_that_is_being_made_is_waited_for() -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is, hold=(SynthesizeTask,))
+        ahead = await guess(speech, SENTENCE, Counter())
+        taking = asyncio.create_task(ahead.take(SENTENCE))
+        await settle()
+        assert not taking.done()
+        speech.of(SynthesizeTask)[0].answer(say_what_was_asked(speech.of(SynthesizeTask)[0].task))
+        assert await taking is not None
+
+    run(work())
+
+
+def test_the_interpretation_says_each_word_once() -> None:
+    class Mouth:
+        def __init__(self) -> None:
+            self.samples: list[int] = []
+
+        def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
+            self.samples.append(len(speech.pcm) // 200)
+
+    async def work() -> None:
+        speech, mouth = ScriptedSpeech(as_it_is), Mouth()
+        ahead = await guess(speech, "please wait here until the doctor", Counter())
+        it = Interpretation(
+            "s", b"\0\0", PLAN, leg="a", speech=speech, mouth=mouth, on_text=lambda name, outcome: None, ahead=ahead
+        )
+        it.start(confirmed=True)
+        assert await it.finished() is None
+        texts = [ticket.task.text for ticket in speech.of(SynthesizeTask)]
+        assert " ".join(texts) == SENTENCE, "the guess was not synthesized a second time"
+        assert mouth.samples == [len(text) for text in texts]
+
+    run(work())
