@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import json
 import logging
 import os
@@ -105,6 +106,10 @@ class Gateway:
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
         rest = asyncio.create_task(prompts.load(speech), name="prompts")
         stack.push_async_callback(_cancelled, rest)
+        # A search for garbage holds the interpreter lock: 38 ms with the 80,000 objects of the start, 5 µs without. It
+        # is also done more often then, so that the objects of ended calls do not pile up.
+        gc.collect()
+        gc.freeze()
         self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), {"sip_port": user_agent.bound_port}))
         log.info("gateway_ready", sip_port=user_agent.bound_port, legs=user_agent.max_legs)
 
