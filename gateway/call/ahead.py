@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from gateway.call.pieces import speech_pieces
+from gateway.call.pieces import beginning
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import SpeechError
 from gateway.speech.jobs import Priority, Speech, SynthesizeTask, TranslateTask, Translation
@@ -21,7 +21,7 @@ from gateway.stream.words import Word, written
 from gateway.text.sentences import sentences
 
 LEAST_WORDS = 3  # of the source: fewer say too little about how the translation begins
-MOST_TRIES = 2  # pieces made per utterance; the second when more text has changed the beginning
+MOST_TRIES = 3  # pieces made per utterance; another one when more text has changed the beginning
 
 
 class Ahead:
@@ -72,15 +72,15 @@ class Ahead:
             task = TranslateTask(tuple(sentences(known, plan.source)), plan.source, plan.target)
             done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
             assert isinstance(done.result, Translation)
-            pieces = speech_pieces(" ".join(done.result.texts).strip(), plan.target, plan.first_chars)
-            # the last piece is the ragged end of a text that goes on
-            if len(pieces) < 2 or pieces[0] in self._pieces or self._stopped:
+            text = " ".join(done.result.texts).strip()
+            piece = beginning(text, plan.target, plan.first_chars)
+            if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
                 return
-            self._making = pieces[0]
-            work = SynthesizeTask(pieces[0], plan.target, plan.voice)
+            self._making = piece
+            work = SynthesizeTask(piece, plan.target, plan.voice)
             spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result
             assert isinstance(spoken, Speech)
-            self._pieces[pieces[0]] = spoken
+            self._pieces[piece] = spoken
             self._counts["ahead_made"] += 1
         except SpeechError:  # shed or failed: it was only a guess
             self._counts["ahead_failed"] += 1

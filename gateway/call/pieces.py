@@ -35,6 +35,17 @@ def speech_pieces(text: str, language: str, first_chars: int) -> list[str]:
     return pieces
 
 
+def beginning(text: str, language: str, first_chars: int) -> str | None:
+    """The first piece of a text that goes on; None when its first border cannot be told yet."""
+    words = words_of(text)
+    per_word = len(text) / max(1, len(words))
+    most = max(1, round(first_chars / per_word))
+    if len(words) <= most:
+        return None
+    head = _head(words, rules_for(language), most)
+    return written(words[:head]) if head < len(words) else None
+
+
 def _budget(pieces: Sequence[str], first_chars: int) -> int:
     """Characters the next piece may have.
 

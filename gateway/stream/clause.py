@@ -262,8 +262,8 @@ class ClauseReleaser:
 
     def _together(self, at: int) -> bool | None:
         """Whether the words around the border behind ``at`` belong together; None when the next words will tell."""
-        if self._keys[at] in self._rules.never_ends:
-            return True
+        if self._keys[at] in self._rules.never_ends and self._mark(at) is not Reason.PUNCTUATION:
+            return True  # "muito" asks for more, "muito," does not
         answers = [self._in_number(at), self._in_name(at), self._in_phrase(at)]
         return True if True in answers else None if None in answers else False
 
