@@ -17,6 +17,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -26,7 +27,7 @@ from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
-from gateway.call.live import LiveUtterance, Step
+from gateway.call.live import LiveUtterance, Step, words_on_leg
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import LEG_RATE_HZ, Party
 from gateway.call.plan import DirectionPlan
@@ -40,6 +41,7 @@ from gateway.stream.clause_rules import rules_for
 from gateway.stream.clocks import SegmentClocks, Stamp, StopClock
 from gateway.stream.endpoint import Endpointer
 from gateway.stream.events import (
+    EndCause,
     EndpointEvent,
     Finalized,
     Lost,
@@ -54,14 +56,17 @@ from gateway.stream.events import (
     Terminal,
     VoiceFrame,
 )
+from gateway.stream.join import join
 from gateway.stream.lag import LagPolicy, Waiting
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
-from gateway.stream.words import Word
+from gateway.stream.words import Word, written
 
 log = structlog.get_logger(__name__)
 
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
+OVERLAP_MS = 800  # of sound before a forced cut: a long word and its neighbour
+RAGGED_MS = 60  # a word that ends so near to a cut was probably cut; the next window hears it whole
 FLUSH_MS = 900  # silence after which words that wait for more to come are spoken as they are
 
 
@@ -113,6 +118,8 @@ class Direction:
         self._spoken: asyncio.Event | None = None
         self._releaser: ClauseReleaser | None = None
         self._last_word_end = 0
+        self._cut_at = -1
+        self._before_cut: dict[int, _Hearing] = {}
         self._clause_follows = False
         self._clauses = ClauseSpeaker(
             leg=source.leg,
@@ -223,6 +230,7 @@ class Direction:
             case SpeechEnded():
                 self._vad_end_ns[event.first_sample] = self._booth.clock()
                 self._speech_end_sample[event.first_sample] = event.speech_end
+                self._cut_at = event.end_sample if event.cause is EndCause.LONGEST else -1
                 self._live = None
         for out in self._line.on_endpoint(event, self.plan.version, tail_quiet=self._endpointer.tail_quiet):
             self._do(out)
@@ -269,10 +277,19 @@ class Direction:
                 self._flush()
 
     def _hearing(self, name: str, span: Span) -> _Hearing:
-        """A recognition of the span; in simultaneous mode only of what is not committed yet."""
+        """A recognition of the span; in simultaneous mode only of what is not committed yet.
+
+        A talker who never pauses is cut in mid-word. So the sound behind a cut is recognised with some of what lies
+        before it, and the words are joined by their times (SPEC S3.1).
+        """
         live = self._lives[span.first_sample]
         whole = live.plan.mode == Mode.CONSECUTIVE
-        covered = span if whole else replace(span, first_sample=live.from_sample)
+        before = self._before_cut.get(span.first_sample) if whole else None
+        first = span.first_sample if whole else live.from_sample
+        if before is not None:
+            first = max(before.span.first_sample, first - OVERLAP_MS * LEG_RATE_HZ // 1000)
+        covered = replace(span, first_sample=first)
+        is_cut = whole and span.end_sample == self._cut_at
         playing_ms = round(self.target.playout.pending_s() * 1000)
         pace = self._lag.next((Waiting(name, 0),), self._booth.clock(), playing_ms=playing_ms)
         interpretation = Interpretation(
@@ -285,10 +302,26 @@ class Direction:
             on_text=self._on_text,
             clock=self._booth.clock,
             speak=whole,
+            words=is_cut or before is not None,
+            settle=partial(self._join, covered, before, is_cut) if is_cut or before is not None else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
         )
         return _Hearing(interpretation, live, covered)
+
+    async def _join(self, span: Span, before: _Hearing | None, is_cut: bool, heard: Recognition) -> str:
+        """The text of a recognition beside a forced cut: no word twice, and none that the cut went through."""
+        words = words_on_leg(heard.words, span, LEG_RATE_HZ)
+        if not words:
+            return heard.text
+        if before is not None:
+            await before.interpretation.heard.wait()
+            earlier = before.interpretation.outcome.heard
+            known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, LEG_RATE_HZ), before.span)
+            joined = join(known, words, rate_hz=LEG_RATE_HZ, seam=(span.first_sample, before.span.end_sample))
+            self._counts[f"joined-{joined.decided_by.value}"] += 1
+            words = joined.words[len(known) :]
+        return written(_unhurt(words, span) if is_cut else words)
 
     def _prepare(self, event: Prepare) -> None:
         candidate = self._hearing(event.candidate_id, event.span)
@@ -331,6 +364,8 @@ class Direction:
             )
         )
         self._hearings[event.segment_id] = hearing
+        if event.span.end_sample == self._cut_at:
+            self._before_cut = {self._cut_at: hearing}  # of the utterance that begins at the cut
         before, self._spoken = self._spoken, interpretation.spoken
         interpretation.confirm(event.segment_id, before)
         follower = asyncio.create_task(self._follow(event.segment_id, hearing), name=f"follow-{event.segment_id}")
@@ -516,3 +551,9 @@ class Direction:
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,
         }
+
+
+def _unhurt(words: tuple[Word, ...], span: Span) -> tuple[Word, ...]:
+    """The words of a span that ends in a forced cut, without the one that the cut went through."""
+    border = span.end_sample - RAGGED_MS * LEG_RATE_HZ // 1000
+    return words[:-1] if words and (words[-1].end_sample or 0) > border else words

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +90,8 @@ class Interpretation:
         on_text: Callable[[str, Outcome], None],
         clock: Callable[[], int] = time.monotonic_ns,
         speak: bool = True,
+        words: bool = False,
+        settle: Callable[[Recognition], Awaitable[str]] | None = None,
         translation: str | None = None,
         ahead: Ahead | None = None,
         tempo: float = 1.0,
@@ -100,8 +102,14 @@ class Interpretation:
         self.plan = plan
         self.outcome = Outcome()
         self._hearing = (
-            RecognizeTask(source, plan.source, plan.hotwords, words=not speak) if isinstance(source, bytes) else None
+            RecognizeTask(source, plan.source, plan.hotwords, words=words or not speak)
+            if isinstance(source, bytes)
+            else None
         )
+        self._settle = settle
+        """Makes the text from a recognition whose sound overlaps a neighbour's; by default it is its own."""
+        self.heard = asyncio.Event()
+        """Set when the recognition is there, or never will be."""
         if isinstance(source, str):
             self.outcome.source_text = source
         self.speaks = speak
@@ -160,6 +168,7 @@ class Interpretation:
             return await self._task
         finally:
             self.spoken.set()
+            self.heard.set()
 
     # --- the line of stages -------------------------------------------------------------------------------------
 
@@ -185,9 +194,12 @@ class Interpretation:
         heard = done.result
         assert isinstance(heard, Recognition)
         outcome = self.outcome
-        outcome.source_text, _ = repair_hotwords(heard.text.strip(), self.plan.hotwords, heard.confidence)
+        outcome.heard = heard
+        self.heard.set()
+        text = await self._settle(heard) if self._settle is not None else heard.text
+        outcome.source_text, _ = repair_hotwords(text.strip(), self.plan.hotwords, heard.confidence)
         outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
-        outcome.rejected, outcome.heard = heard.rejected, heard
+        outcome.rejected = heard.rejected
         if outcome.source_text and outcome.confidence < self.plan.repeat_below:
             outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
         outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns

@@ -10,7 +10,7 @@ out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gateway.call.ahead import Ahead
@@ -146,15 +146,7 @@ class LiveUtterance:
     def _hypothesis(self, heard: Recognition, span: Span) -> Hypothesis:
         if heard.text and not heard.words:
             return Hypothesis.of_text(heard.text, end_sample=span.end_sample, skipped=self._skipped)
-        words = tuple(self._word(word, span) for word in heard.words)
-        return Hypothesis(words, span.end_sample, self._skipped)
-
-    def _word(self, word: HeardWord, span: Span) -> Word:
-        first, end = (
-            span.first_sample + sample * self._rate_hz // MODEL_RATE_HZ
-            for sample in (word.first_sample, word.end_sample)
-        )
-        return Word(word.text, first, min(end, span.end_sample), word.confidence)
+        return Hypothesis(words_on_leg(heard.words, span, self._rate_hz), span.end_sample, self._skipped)
 
     def _trim(self) -> None:
         """Drop committed sound from the next decoding, once it is long enough to cost something."""
@@ -163,3 +155,12 @@ class LiveUtterance:
         border = self.agreement.border(KEEP_WORDS)
         if border is not None and border.sample > self.from_sample:
             self.from_sample, self._skipped = border.sample, border.words
+
+
+def words_on_leg(words: Iterable[HeardWord], span: Span, rate_hz: int) -> tuple[Word, ...]:
+    """The words of a recognition of ``span``, with their places on the leg's own time line."""
+
+    def at(sample: int) -> int:
+        return min(span.first_sample + sample * rate_hz // MODEL_RATE_HZ, span.end_sample)
+
+    return tuple(Word(word.text, at(word.first_sample), at(word.end_sample), word.confidence) for word in words)

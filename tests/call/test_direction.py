@@ -325,3 +325,43 @@ def test_the_mode_can_be_switched_in_a_live_call() -> None:
             line.direction.set_mode("fast")
 
     run(work())
+
+
+def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_twice() -> None:
+    """One word every 350 ms for 45 s: two forced cuts. Each decoding hears the words that lie in its sound."""
+    beat = 16_000 * 35 // 100
+
+    async def work() -> None:
+        speech = ScriptedSpeech()
+        line = Line(speech)
+
+        def answer(task: Task) -> Result:
+            if not isinstance(task, RecognizeTask):
+                return say_what_was_asked(task)
+            store = line.direction._ear._store
+            assert store is not None
+            whole = store.slice(store.first, store.end)
+            start = whole.first_sample + whole.pcm.tobytes().find(task.pcm) // 2
+            end = start + len(task.pcm) // 2
+            words = []
+            for number in range(-(-start // beat), end // beat + 1):
+                first, last = number * beat, min((number + 1) * beat, end)
+                if last - first > beat // 4:  # a word that is cut is heard, as something else
+                    text = f"word{number}" if last == (number + 1) * beat else f"cut{number}"
+                    words.append(HeardWord(text, first - start, last - start, 0.9))
+            return Recognition(" ".join(word.text for word in words), "en", 0.9, words=tuple(words))
+
+        speech._answer = answer
+        noise = np.random.default_rng(5).normal(0, 60, 45 * LEG_RATE_HZ)
+        await line.say((voice(45.0) + noise).astype(np.int16))
+        await line.pause(1.0)
+        await line.hang_up()
+        said = " ".join(data["text"] for data in line.of("heard")).split()
+        assert len(line.of("heard")) >= 3, "the talk was cut"
+        numbers = [int(word.removeprefix("word")) for word in said if word.startswith("word")]
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)), "none lost, none twice"
+        assert numbers[0] <= 1 and numbers[-1] >= 126
+        assert not [word for word in said[:-1] if word.startswith("cut")]
+        assert line.direction.statistics()["joined-timestamps"] >= 2
+
+    run(work())
