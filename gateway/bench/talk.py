@@ -144,7 +144,9 @@ async def hold(
                 raise TalkFailed(f"the interpreter did not come to rest {rest_s:.0f} s behind the last word")
             talk.came_to_rest = False
             break
-        await asyncio.sleep(max(0.0, began_s + (frame + 1) * FRAME_MS / 1000 - loop.time()))
+        # after the last word there is nothing to catch up with, should the machine have stalled
+        due_s = began_s + (frame + 1) * FRAME_MS / 1000 - loop.time() if frame < frames else FRAME_MS / 1000
+        await asyncio.sleep(max(0.0, due_s))
         if frame < frames:
             for index in range(len(directions)):
                 pcm = lines[index].pcm[frame * FRAME : (frame + 1) * FRAME].tobytes()
