@@ -13,9 +13,13 @@ had no processor (Linux: second field of ``/proc/self/task/*/schedstat``); at le
 at most its CPU time, because an engine computes and waits for nothing, so on an idle machine one thread always runs.
 A thread that waits for a late sibling is charged, so under load the charge is an upper bound, not a guess.
 
+Runs of several virtual workers share the machine's cores: each wants as many as its CPU time over its charge says, and
+when all together want more than there are, all slow down alike.
+
 Limits of the method. The loop's own work (resampling, voice detection, copies) is free here, in a call it shares the
-cores with the workers; so is the way to a worker process and back, 1 to 3 ms a task. Runs of several virtual workers
-do not slow each other down. Other programs still spoil caches and clock speed. Use ``--real`` to see the difference.
+cores with the workers; so is the way to a worker process and back, 1 to 3 ms a task. Threads that spin while others
+have their core are not modelled. Other programs still spoil caches and clock speed. Use ``--real`` to see the
+difference.
 Nothing under the loop may wait for a thread or a socket while a timer is set: virtual time would run past it.
 """
 
@@ -47,6 +51,7 @@ T = TypeVar("T")
 START_NS = 1_000_000_000
 """Virtual time does not begin at 0, which in records means "never"."""
 
+NEARLY_NS = 10.0  # left of a run that is done: rounding of the loop's seconds
 RUNS_KEPT = 20_000  # some hours of one call
 
 
@@ -138,6 +143,18 @@ class _Job:
     future: asyncio.Future[Done]
 
 
+@dataclass(eq=False, slots=True)
+class _Active:
+    """A run under way: how much of its charge is left, at full speed, and how many cores it wants."""
+
+    entry: Entry[_Job]
+    outcome: Result | TaskFailed
+    began_ns: int
+    cpu_ns: int
+    left_ns: float
+    cores: float
+
+
 class VirtualTicket:
     """A task on its way; see `gateway.speech.protocols.Ticket`."""
 
@@ -163,7 +180,7 @@ class VirtualTicket:
 class VirtualSpeech:
     """`SpeechService` in virtual time. ``engines`` run in this process, in the loop's thread.
 
-    ``measure`` does a task's work and says what it cost; tests script it.
+    ``measure`` does a task's work and says what it cost; tests script it. ``cores`` None takes this process's.
     """
 
     def __init__(
@@ -172,6 +189,7 @@ class VirtualSpeech:
         *,
         workers: int = 1,
         threads: int = 1,
+        cores: int | None = None,
         bounds: Bounds | None = None,
         measure: Callable[[str, int, Callable[[], Result]], tuple[Result, Run]] = measured,
     ) -> None:
@@ -181,7 +199,12 @@ class VirtualSpeech:
         self.runs: deque[Run] = deque(maxlen=RUNS_KEPT)
         self._engines = engines
         self._capabilities = engines.capabilities()
-        self._idle = self._workers = workers
+        self._workers = workers
+        self._cores = cores or len(os.sched_getaffinity(0))
+        self._active: list[_Active] = []
+        self._speed = 1.0
+        self._reckoned_ns = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._threads = threads
         self._measure = measure
         self._counts: Counter[str] = Counter()
@@ -224,34 +247,61 @@ class VirtualSpeech:
 
     def _dispatch(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._idle and (entry := self.scheduler.take(_now_ns(loop))) is not None:
-            job, kind = entry.payload, KINDS[type(entry.payload.task)]
-            began_ns = _now_ns(loop)
-            self._idle -= 1
-            outcome: Result | TaskFailed
-            task = job.task
-            wall_ns = time.perf_counter_ns()
-            try:
-                outcome, run = self._measure(kind, self._threads, lambda task=task: self._engines.run(task))  # type: ignore[misc]
-            except Exception as error:  # noqa: BLE001, RUF100 - an engine may raise anything; the ticket tells it
-                outcome = TaskFailed(f"{type(error).__name__}: {error}")
-                wall_ns = time.perf_counter_ns() - wall_ns
-                run = Run(kind, wall_ns, 0, wall_ns)
+        while len(self._active) < self._workers and (entry := self.scheduler.take(_now_ns(loop))) is not None:
+            outcome, run = self._run(entry.payload.task)
             self.runs.append(run)
-            loop.call_at((began_ns + run.charged_ns) / 1e9, self._completed, entry, outcome, began_ns, run.cpu_ns)
+            self._reckon(loop)
+            cores = run.cpu_ns / run.charged_ns if run.charged_ns else 1.0
+            self._active.append(_Active(entry, outcome, _now_ns(loop), run.cpu_ns, run.charged_ns, cores))
+            self._pace(loop)
 
-    def _completed(self, entry: Entry[_Job], outcome: Result | TaskFailed, began_ns: int, cpu_ns: int) -> None:
-        job, now_ns = entry.payload, _now_ns(asyncio.get_running_loop())
-        self._idle += 1
+    def _run(self, task: Task) -> tuple[Result | TaskFailed, Run]:
+        kind, wall_ns = KINDS[type(task)], time.perf_counter_ns()
+        try:
+            return self._measure(kind, self._threads, lambda: self._engines.run(task))
+        except Exception as error:  # noqa: BLE001, RUF100 - an engine may raise anything; the ticket tells it
+            wall_ns = time.perf_counter_ns() - wall_ns
+            return TaskFailed(f"{type(error).__name__}: {error}"), Run(kind, wall_ns, wall_ns, wall_ns)
+
+    def _reckon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take what was done since the last reckoning off every run."""
+        now_ns = _now_ns(loop)
+        for active in self._active:
+            active.left_ns -= (now_ns - self._reckoned_ns) * self._speed
+        self._reckoned_ns = now_ns
+
+    def _pace(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The runs under way have changed: so has their speed, and which is done next."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._active:
+            self._speed = min(1.0, self._cores / max(1e-9, sum(active.cores for active in self._active)))
+            next_ns = max(0.0, min(active.left_ns for active in self._active)) / self._speed
+            self._timer = loop.call_at((self._reckoned_ns + next_ns) / 1e9, self._arrived)
+
+    def _arrived(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        self._reckon(loop)
+        for active in [active for active in self._active if active.left_ns < NEARLY_NS]:
+            self._active.remove(active)
+            self._deliver(active, _now_ns(loop))
+        self._pace(loop)
+        self._dispatch()
+
+    def _deliver(self, active: _Active, now_ns: int) -> None:
+        job = active.entry.payload
         if job.future.done():
             self._counts["unheard"] += 1
-        elif isinstance(outcome, TaskFailed):
+        elif isinstance(active.outcome, TaskFailed):
             self._counts["failed"] += 1
-            job.future.set_exception(outcome)
+            job.future.set_exception(active.outcome)
         else:
             self._counts["completed"] += 1
-            job.future.set_result(Done(outcome, entry.queued_ns, began_ns, now_ns, cpu_ns, os.getpid()))
-        self._dispatch()
+            job.future.set_result(
+                Done(active.outcome, active.entry.queued_ns, active.began_ns, now_ns, active.cpu_ns, os.getpid())
+            )
 
 
 def virtual_speech(loaded: Loaded, engines: Engines, *, workers: int | None = None) -> VirtualSpeech:

@@ -51,12 +51,14 @@ class ScriptedEngines:
         return Speech(b"", 8000, task.text)
 
 
-def scripted(costs_ms: dict[str, int]) -> Callable[[str, int, Callable[[], Result]], tuple[Result, Run]]:
+def scripted(
+    costs_ms: dict[str, int], cores: int = 1
+) -> Callable[[str, int, Callable[[], Result]], tuple[Result, Run]]:
     def measure(kind: str, threads: int, work: Callable[[], Result]) -> tuple[Result, Run]:
         result = work()
         assert isinstance(result, Speech)
         cost = costs_ms.get(result.voice, 100) * MS
-        return result, Run(kind, cost, cost, cost)
+        return result, Run(kind, cost, cost * cores, cost)
 
     return measure
 
@@ -81,7 +83,9 @@ async def ended_at_ms(loop: VirtualLoop, ticket: VirtualTicket) -> float:
 
 
 def service(costs_ms: dict[str, int] | None = None, *, workers: int = 1, bounds: Bounds | None = None) -> VirtualSpeech:
-    return VirtualSpeech(ScriptedEngines(), workers=workers, bounds=bounds, measure=scripted(costs_ms or {}))
+    return VirtualSpeech(
+        ScriptedEngines(), workers=workers, cores=workers, bounds=bounds, measure=scripted(costs_ms or {})
+    )
 
 
 def test_an_hour_of_sleep_costs_nothing_and_is_an_hour() -> None:
@@ -147,6 +151,32 @@ def test_two_workers_run_two_at_a_time() -> None:
         return list(await asyncio.gather(*(ended_at_ms(loop, ticket) for ticket in tickets)))
 
     assert in_virtual(act) == [pytest.approx(100), pytest.approx(250), pytest.approx(150)]
+
+
+def test_runs_that_want_more_cores_than_there_are_slow_each_other_down() -> None:
+    """Two cores. a (100 ms) and b (250 ms) want two each: at half speed a is done at 200, then b has 150 ms left."""
+
+    async def act(loop: VirtualLoop) -> list[float]:
+        measure = scripted({"a": 100, "b": 250}, cores=2)
+        speech = VirtualSpeech(ScriptedEngines(), workers=2, threads=2, cores=2, measure=measure)
+        tickets = [speech.submit("leg", task(name), Priority.FINAL) for name in ("a", "b")]
+        return list(await asyncio.gather(*(ended_at_ms(loop, ticket) for ticket in tickets)))
+
+    assert in_virtual(act) == [pytest.approx(200, abs=0.01), pytest.approx(350, abs=0.01)]
+
+
+def test_a_run_that_comes_later_slows_down_what_is_left() -> None:
+    """a runs alone for 60 of its 100 ms, its last 40 ms take 80; b (250 ms) has done 40 of its 250 by then."""
+
+    async def act(loop: VirtualLoop) -> list[float]:
+        measure = scripted({"a": 100, "b": 250}, cores=2)
+        speech = VirtualSpeech(ScriptedEngines(), workers=2, threads=2, cores=2, measure=measure)
+        first = speech.submit("leg", task("a"), Priority.FINAL)
+        await asyncio.sleep(0.06)
+        second = speech.submit("leg", task("b"), Priority.FINAL)
+        return list(await asyncio.gather(ended_at_ms(loop, first), ended_at_ms(loop, second)))
+
+    assert in_virtual(act) == [pytest.approx(140, abs=0.01), pytest.approx(350, abs=0.01)]
 
 
 def test_of_one_moment_the_most_urgent_goes_first() -> None:
