@@ -26,8 +26,8 @@ from tests.e2e.sounds import SAID, first_and_last, heard_between, prompt, read_b
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(300)]
 
-SYNTHETIC_BORDERS = {"Que": "pena", "Ótimo": "demorar", "Muito": "dia"}
-"""First and last words of the turns that are synthesized and that the recogniser understands at both borders."""
+SYNTHETIC_WORDS = {"que", "pena", "ótimo", "demorar", "muito", "papel", "minutos"}
+"""Words at the borders of synthesized turns that the recogniser understands of that voice; of a human voice, all."""
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,12 @@ def test_s0_9_the_four_checks_of_the_regression_dialogue(held: Conversation) -> 
 def test_b12_first_and_last_word_of_every_utterance_are_understood(held: Conversation) -> None:
     missed = []
     for turn in held.voiced.turns:
-        first, last = first_and_last(turn.turn.text, turn.turn.language)
-        known = {word.casefold(): last.casefold() for word, last in SYNTHETIC_BORDERS.items()}
-        if turn.origin != "recorded" and known.get(first) != last:
-            continue  # the synthetic voice is not understood here, with or without a telephone
-        words = normal_words(_said(held, turn), turn.turn.language)
-        if not words or words[0] != first or words[-1] != last:
-            missed.append((turn.turn.turn_id, first, last, words))
+        wanted = first_and_last(turn.turn.text, turn.turn.language)
+        words = normal_words(_said(held, turn), turn.turn.language) or [""]
+        for border, found in zip(wanted, (words[0], words[-1]), strict=True):
+            known = turn.origin == "recorded" or border in SYNTHETIC_WORDS
+            if known and found != border:
+                missed.append((turn.turn.turn_id, border, words))
     assert missed == []
 
 
