@@ -106,7 +106,7 @@ class Gateway:
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
         rest = asyncio.create_task(prompts.load(speech), name="prompts")
         stack.push_async_callback(_cancelled, rest)
-        # A search for garbage holds the interpreter lock: 38 ms with the 80,000 objects of the start, 5 µs without. It
+        # A search for garbage holds the interpreter lock: 38 ms for the 80,000 objects that the imports alone leave. It
         # is also done more often then, so that the objects of ended calls do not pile up.
         gc.collect()
         gc.freeze()

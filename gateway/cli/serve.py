@@ -44,7 +44,7 @@ def _give_memory_back() -> None:
     """Keep large blocks out of the heap, so that a call's sound (4 MB) leaves the process when the call does.
 
     glibc raises the size from which it maps blocks on their own as soon as one is freed; from then on they lie in a
-    heap that gets holes. Measured over a thousand calls: 187 MB and growing by 59 KB a call without this, else 103 MB.
+    heap that gets holes. After a thousand calls: 187 MB, growing by 59 KB a call; with this 104 MB and 5 KB.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 128 * 1024)
