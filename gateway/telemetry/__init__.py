@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs and counters. Watches, touches nothing."""
+"""Logs. Watches, touches nothing."""
