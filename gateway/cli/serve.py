@@ -22,6 +22,7 @@ from gateway.telemetry.logs import configure_logging
 log = structlog.get_logger(__name__)
 
 TRIM_EVERY_S = 30.0
+TRIM_LOOK_S = 0.05
 _M_MMAP_THRESHOLD = -3  # malloc.h; a size that is set stays set
 
 
@@ -57,8 +58,9 @@ async def _trim_when_idle(gateway: Gateway) -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while trim is not None:
         await asyncio.sleep(TRIM_EVERY_S)
-        if not gateway.switchboard.statistics()["live"]:
-            await asyncio.to_thread(trim, 0)
+        while gateway.switchboard.statistics()["live"]:
+            await asyncio.sleep(TRIM_LOOK_S)  # calls in close succession leave short gaps
+        await asyncio.to_thread(trim, 0)
 
 
 async def _serve(loaded: Loaded, events: Path | None) -> None:
