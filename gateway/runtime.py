@@ -42,7 +42,7 @@ from gateway.speech.manifest import load_manifest
 from gateway.speech.protocols import SpeechService
 from gateway.speech.scheduler import Bounds
 from gateway.speech.service import LocalSpeechService
-from gateway.speech.store import ModelStore, models_dir
+from gateway.speech.store import ModelStore, cache_dir, models_dir
 from gateway.state import StateStore, open_store
 from gateway.stream.plan import EndpointPlan, Mode
 from gateway.telemetry.logs import Level, configure_logging
@@ -304,5 +304,4 @@ def speech_service(loaded: Loaded) -> LocalSpeechService:
 
 def prompt_cache() -> Path:
     """Where synthesized prompts are kept between starts."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "gateway" / "prompts"
+    return cache_dir() / "prompts"

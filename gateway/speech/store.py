@@ -95,12 +95,14 @@ class PullFailed(ModelMissing):
 def models_dir(configured: Path | str | None = None) -> Path:
     """The store's folder: the setting, else the environment, else the user's cache."""
     chosen = configured or os.environ.get(DIR_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
+    return Path(chosen).expanduser() if chosen else cache_dir() / "models"
+
+
+def cache_dir() -> Path:
+    """The gateway's folder in the user's cache (XDG base directory specification: a relative value is ignored)."""
     cache = os.environ.get("XDG_CACHE_HOME")
-    # The XDG base directory specification: a relative value is to be ignored.
     base = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "gateway" / "models"
+    return base / "gateway"
 
 
 def _disk_free(folder: Path) -> int:
