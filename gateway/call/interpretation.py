@@ -60,12 +60,8 @@ class Outcome:
     heard: Recognition | None = None
     """The recognition itself, with its words where they were asked for."""
     submitted_ns: int = 0
-    recognised_ns: int = 0
     translated_ns: int = 0
     first_audio_ns: int = 0
-    recognise_cpu_ns: int = 0
-    translate_cpu_ns: int = 0
-    synthesise_cpu_ns: int = 0
 
 
 class Mouth(Protocol):
@@ -202,7 +198,6 @@ class Interpretation:
         outcome.rejected = heard.rejected
         if outcome.source_text and outcome.confidence < self.plan.repeat_below:
             outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
-        outcome.recognised_ns, outcome.recognise_cpu_ns = self._clock(), done.cpu_ns
         self._recognised = True
         if self._confirmed.is_set():
             self._on_text(self.name, outcome)
@@ -226,7 +221,6 @@ class Interpretation:
         task = TranslateTask(tuple(sentences(text, self.plan.source)), self.plan.source, self.plan.target)
         done = await self._ask(task, Priority.FINAL)
         assert isinstance(done.result, Translation)
-        self.outcome.translate_cpu_ns += done.cpu_ns
         return " ".join(done.result.texts)
 
     async def _say(self) -> None:
@@ -251,7 +245,6 @@ class Interpretation:
         task = SynthesizeTask(piece, self.plan.target, self.plan.voice, self._tempo)
         done = await self._ask(task, Priority.CLAUSE)
         assert isinstance(done.result, Speech)
-        self.outcome.synthesise_cpu_ns += done.cpu_ns
         return done.result
 
     async def _ask(self, task: Task, when_confirmed: Priority, ticket: Ticket | None = None) -> Done:
