@@ -31,7 +31,7 @@ from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
-from gateway.sip.events import Answered, Ended, Incoming, MediaActive, Ringing, SipEvent
+from gateway.sip.events import Answered, Ended, MediaActive, Ringing, SipEvent
 from gateway.state import call_scope
 
 log = structlog.get_logger(__name__)
@@ -45,9 +45,12 @@ GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261
 
 
 class Call:
-    """One call, from the accepted INVITE to the last word. Create it, give it the SIP events, await `run`."""
+    """One call, from the accepted INVITE to the last word. Create it, give it the SIP events, await `run`.
 
-    def __init__(self, call_id: str, offer: Incoming, match: Match, desk: Desk) -> None:
+    ``leg`` is the first party's: the offered one, or a new id when ``match.first`` says that it is to be dialled.
+    """
+
+    def __init__(self, call_id: str, leg: str, match: Match, desk: Desk) -> None:
         self.call_id = call_id
         self.match = match
         self.ending: Ending | None = None
@@ -60,11 +63,11 @@ class Call:
         self._changed = asyncio.Event()
         route = match.route
         self._recorder = CallRecorder(desk.recordings, call_id, LEG_RATE_HZ) if desk.recordings else None
-        self.a = self._party("a", offer.leg, route.source)
+        self.a = self._party("a", leg, route.source)
         self.b = self._party("b", f"{call_id}-b", route.target)
-        voices = route.voices or {}
-        self.a_to_b = self._direction(self.a, self.b, voices.get(route.target))
-        self.b_to_a = self._direction(self.b, self.a, voices.get(route.source))
+        self._voices = dict(route.voices or {})
+        self.a_to_b = self._direction(self.a, self.b)
+        self.b_to_a = self._direction(self.b, self.a)
         self._started_at = time.time()
         self._bridged_at = 0.0
         self._bridged_ns = 0
@@ -76,8 +79,8 @@ class Call:
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
         return Party(side, leg, language, self._sound_came, tap)
 
-    def _direction(self, source: Party, target: Party, voice: str | None) -> Direction:
-        booth = self._booth
+    def _direction(self, source: Party, target: Party) -> Direction:
+        booth, voice = self._booth, self._voices.get(target.language)
         plan = booth.plan(source.language, target.language, mode=self.match.route.mode, voice=voice)
         return Direction(
             self.call_id,
@@ -90,9 +93,12 @@ class Call:
         )
 
     @property
-    def awaits_callee(self) -> bool:
-        """True while the called party's leg is still to be dialled."""
-        return self.ending is None and self.b.machine.state is LegState.IDLE
+    def legs_to_dial(self) -> int:
+        """Legs that this call has yet to take from the user agent."""
+        if self.ending is not None:
+            return 0
+        dialled = (self.b, self.a) if self.match.first is not None else (self.b,)
+        return sum(party.machine.state is LegState.IDLE for party in dialled)
 
     # --- what comes from outside --------------------------------------------------------------------------------
 
@@ -126,6 +132,22 @@ class Call:
         for direction in (self.a_to_b, self.b_to_a):
             if side in (None, direction.source.side):
                 direction.set_mode(mode)
+
+    def set_language(self, side: str, language: str, voice: str | None = None) -> None:
+        """From the next utterance on a party speaks, and hears, another language; in that voice, if one is named.
+
+        Whether the gateway serves the pair is the caller's affair to know.
+        """
+        (self.a if side == "a" else self.b).language = language
+        if voice is not None:
+            self._voices[language] = voice
+        for direction in (self.a_to_b, self.b_to_a):
+            direction.set_languages(self._voices.get(direction.target.language))
+
+    def changed(self) -> None:
+        """Tell the listeners and the register what was set from outside."""
+        self._desk.publish("call-changed", self.call_id, effective=self._effective())
+        self._desk.register.put_call(self.call_id, self.record())
 
     def _sound_came(self) -> None:
         # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
@@ -162,11 +184,14 @@ class Call:
 
     async def _connect(self) -> None:
         a, b, desk = self.a, self.b, self._desk
-        self._apply(a, LegEvent.OFFER)
-        desk.user_agent.attach(a.leg, a.ring, a.playout)
-        desk.user_agent.answer(a.leg)
-        self._apply(a, LegEvent.ANSWER)
-        await self._until(lambda: a.machine.state is not LegState.ANSWERING)
+        if self.match.first is None:
+            self._apply(a, LegEvent.OFFER)
+            desk.user_agent.attach(a.leg, a.ring, a.playout)
+            desk.user_agent.answer(a.leg)
+            self._apply(a, LegEvent.ANSWER)
+            await self._until(lambda: a.machine.state is not LegState.ANSWERING)
+        else:
+            await self._dial(a, self.match.first)
         if a.machine.state is not LegState.UP:
             return
         if desk.disclosure:
@@ -177,17 +202,25 @@ class Call:
         if desk.disclosure:
             # queued before the leg exists: the first thing the called party hears, before any translation
             b.prompt(CALLEE_DISCLOSURE, desk.booth.prompts.clip(b.language, CALLEE_DISCLOSURE))
-        desk.user_agent.dial(b.leg, self.match.destination)
-        desk.user_agent.attach(b.leg, b.ring, b.playout)
-        self._apply(b, LegEvent.DIAL)
         self._spawn(self._ring_back())
+        await self._dial(b, self.match.destination)
+
+    async def _dial(self, party: Party, uri: str) -> None:
+        """Ring a telephone until it is answered, refuses, or the patience is over."""
+        user_agent = self._desk.user_agent
+        user_agent.dial(party.leg, uri)
+        user_agent.attach(party.leg, party.ring, party.playout)
+        self._apply(party, LegEvent.DIAL)
         waiting = (LegState.DIALLING, LegState.RINGING)
         try:
-            async with asyncio.timeout(desk.limits.ring_timeout_s):
-                await self._until(lambda: b.machine.state not in waiting)
+            async with asyncio.timeout(self._desk.limits.ring_timeout_s):
+                await self._until(lambda: party.machine.state not in waiting)
         except TimeoutError:
-            self._no_connection(termination.CALLEE_NO_ANSWER)
-            self._hang_up(b)
+            if party is self.b:
+                self._no_connection(termination.CALLEE_NO_ANSWER)
+            else:
+                self._end_with(termination.CALLER_NO_ANSWER)
+            self._hang_up(party)
 
     async def _ring_back(self) -> None:
         """The caller hears that it rings, as on any telephone."""
@@ -227,6 +260,8 @@ class Call:
         if self.ending is None:
             if party is self.b and not was_up:
                 self._no_connection(termination.callee_failure(event.code))
+            elif party is self.a and not was_up and self.match.first is not None:
+                self._end_with(termination.caller_failure(event.code))
             elif party is self.a and not self.b.was_up:
                 self._end_with(termination.CALLER_GAVE_UP)
             else:
@@ -344,13 +379,17 @@ class Call:
             "call-started",
             self.call_id,
             route=self.match.route.name,
-            effective={
-                "a_to_b": self.a_to_b.plan.as_echo(),
-                "b_to_a": self.b_to_a.plan.as_echo(),
-                "endpoint": self._desk.booth.endpoint.as_echo(),
-                "disclosure": self._desk.disclosure,
-            },
+            effective=self._effective(),
         )
+
+    def _effective(self) -> dict[str, Any]:
+        """The settings in force for this call (SPEC S4.5)."""
+        return {
+            "a_to_b": self.a_to_b.wanted().as_echo(),
+            "b_to_a": self.b_to_a.wanted().as_echo(),
+            "endpoint": self._desk.booth.endpoint.as_echo(),
+            "disclosure": self._desk.disclosure,
+        }
 
     def _publish_utterance(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "utterance":
@@ -363,7 +402,7 @@ class Call:
         return {
             "route": self.match.route.name,
             "languages": [self.a.language, self.b.language],
-            "mode": self.match.route.mode,
+            "mode": self.a_to_b.wanted().mode,
             "phase": self.phase.value,
             "started_at": round(self._started_at, 3),
             "bridged_s": round(now - self._bridged_at, 3) if self._bridged_at else 0.0,

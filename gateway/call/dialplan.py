@@ -50,6 +50,8 @@ class Match:
 
     route: Route
     destination: str
+    first: str | None = None
+    """URI of the first party, when the gateway dials both (click-to-call); None: the first party dialled us."""
 
 
 class DialPlan:

@@ -103,7 +103,7 @@ class Direction:
         self._publish = publish
         self._recorder = recorder
         endpoint = booth.endpoint_for(plan.mode)
-        self._mode = plan.mode
+        self._wanted = plan
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
@@ -153,8 +153,26 @@ class Direction:
 
     def set_mode(self, mode: str) -> None:
         """Interpret from the next utterance on in this mode. ValueError for an unknown one."""
-        self._mode = Mode(mode).value
-        self._endpointer.replan(self._booth.endpoint_for(self._mode))
+        self._wanted = replace(self._wanted, mode=Mode(mode).value)
+        self._endpointer.replan(self._booth.endpoint_for(self._wanted.mode))
+
+    def set_languages(self, voice: str | None) -> None:
+        """Interpret from the next utterance on between the languages that the parties have now, in this voice."""
+        target = self.target.language
+        self._wanted = replace(
+            self._wanted,
+            source=self.source.language,
+            target=target,
+            voice=voice,
+            first_chars=self._booth.first_chars(target),
+        )
+
+    def wanted(self) -> DirectionPlan:
+        """The plan that the next utterance will work under."""
+        glossary = self._booth.glossary()
+        if self._wanted == self.plan and glossary.version == self.plan.glossary_version:
+            return self.plan
+        return replace(self._wanted, version=self.plan.version + 1).with_glossary(glossary)
 
     def hear(self) -> None:
         """Take what has arrived from the party."""
@@ -236,11 +254,8 @@ class Direction:
             self._do(out)
 
     def _refresh_plan(self) -> None:
-        """Between utterances, and only there, newer terms and another mode come into force (invariant 8)."""
-        glossary = self._booth.glossary()
-        if glossary.version != self.plan.glossary_version or self._mode != self.plan.mode:
-            newer = replace(self.plan, version=self.plan.version + 1, mode=self._mode)
-            self.plan = newer.with_glossary(glossary)
+        """Between utterances, and only there, newer terms, modes and languages come into force (invariant 8)."""
+        self.plan = self._wanted = self.wanted()
 
     def _new_live(self, first_sample: int) -> LiveUtterance:
         return LiveUtterance(

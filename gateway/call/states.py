@@ -109,8 +109,9 @@ def _call_table() -> dict[tuple[LegState, LegState], Forced]:
     alive_a = (_S.OFFERED, _S.ANSWERING, _S.UP)
     alive_b = (*ringing, _S.UP)
     table: dict[tuple[LegState, LegState], Forced] = {}
-    for a in (_S.IDLE, *alive_a):
+    for a in (_S.IDLE, *ringing, *alive_a):  # a first party that is being dialled: click-to-call
         table[a, _S.IDLE] = Forced(CallPhase.SETUP)
+    for a in (_S.IDLE, *alive_a):
         for b in ringing:
             table[a, b] = Forced(CallPhase.CONNECTING)
         table[a, _S.UP] = Forced(CallPhase.BRIDGED if a is _S.UP else CallPhase.CONNECTING)

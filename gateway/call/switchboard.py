@@ -82,12 +82,31 @@ class Switchboard:
             self._user_agent.hangup(offer.leg, verdict.sip_code, headers=verdict.sip_headers())
             return
         assert self._desk is not None
-        call_id = secrets.token_hex(6)
-        call = Call(call_id, offer, verdict, self._desk)
         self._counts["taken"] += 1
+        self._begin(verdict, offer.leg)
+
+    def bridge(self, match: Match) -> str | Ending:
+        """Dial the match's first party and then its destination: the call's id, or why there is no such call.
+
+        Both legs are reserved before either telephone rings.
+        """
+        assert match.first is not None
+        refusal = self._admit(match, legs=2)
+        if refusal is not None:
+            self._counts[f"refused-{refusal.reason}"] += 1
+            log.info("bridge_refused", reason=refusal.reason)
+            return refusal
+        self._counts["placed"] += 1
+        return self._begin(match, None)
+
+    def _begin(self, match: Match, leg: str | None) -> str:
+        assert self._desk is not None
+        call_id = secrets.token_hex(6)
+        call = Call(call_id, leg or f"{call_id}-a", match, self._desk)
         self._calls[call_id] = call
         self._by_leg.update(dict.fromkeys(call.legs(), call))
         self._tasks[call_id] = asyncio.create_task(self._live(call), name=f"call-{call_id}")
+        return call_id
 
     def _route(self, offer: Incoming) -> Match | Ending:
         if not self.ready:
@@ -98,16 +117,26 @@ class Switchboard:
             return termination.UNKNOWN_LANGUAGE
         if match is None:
             return termination.UNKNOWN_NUMBER
-        pair = (match.route.source, match.route.target)
-        if pair not in self._pairs or pair[::-1] not in self._pairs:
+        # both legs, or none: the caller's is taken, the other one must be free
+        return self._admit(match, legs=1) or match
+
+    def _admit(self, match: Match, *, legs: int) -> Ending | None:
+        """Why a call that still has to dial ``legs`` legs cannot be; None when it can."""
+        if not self.ready:
+            return termination.DRAINING if self._draining else termination.NOT_READY
+        if not self.serves(match.route.source, match.route.target):
             return termination.UNKNOWN_LANGUAGE
-        if self._user_agent is None or self._user_agent.free_legs() - self._promised_legs() < 1:
-            return termination.NO_FREE_LEG  # both legs, or none: the caller's is taken, the other one must be free
-        return match
+        if self._user_agent is None or self._user_agent.free_legs() - self._promised_legs() < legs:
+            return termination.NO_FREE_LEG
+        return None
+
+    def serves(self, source: str, target: str) -> bool:
+        """Whether two parties with these languages can talk to each other."""
+        return (source, target) in self._pairs and (target, source) in self._pairs
 
     def _promised_legs(self) -> int:
-        """Called-party legs that calls in set-up will still need."""
-        return sum(call.awaits_callee for call in self._calls.values())
+        """Legs that calls in set-up will still need."""
+        return sum(call.legs_to_dial for call in self._calls.values())
 
     async def _live(self, call: Call) -> None:
         try:
@@ -127,12 +156,9 @@ class Switchboard:
             call.end(termination.OPERATOR_HUNG_UP)
         return call is not None
 
-    def set_mode(self, call_id: str, mode: str, side: str | None = None) -> bool:
-        """Switch a live call, or one party's direction of it, to another mode; False when there is no such call."""
-        call = self._calls.get(call_id)
-        if call is not None:
-            call.set_mode(mode, side)
-        return call is not None
+    def live(self, call_id: str) -> Call | None:
+        """A call that lives here."""
+        return self._calls.get(call_id)
 
     def drain(self) -> None:
         """Take no more calls; those that live go on."""

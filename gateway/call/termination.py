@@ -6,7 +6,7 @@ A result answers "did it work?", a reason answers "why not?". The SIP code is ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -48,6 +48,9 @@ OPERATOR_HUNG_UP = Ending(Result.COMPLETED, "operator-hung-up")
 LONG_SILENCE = Ending(Result.COMPLETED, "long-silence")
 LONGEST_CALL = Ending(Result.COMPLETED, "longest-call")
 
+CALLER_NO_ANSWER = Ending(Result.UNANSWERED, "caller-no-answer", 480)
+"""The first party of a call that the gateway dialled itself."""
+
 CALLER_GAVE_UP = Ending(Result.CANCELLED, "caller-gave-up", 487)
 
 UNKNOWN_NUMBER = Ending(Result.REFUSED, "unknown-number", 404)
@@ -86,3 +89,9 @@ _CALLEE_BY_CODE = {
 def callee_failure(sip_code: int) -> Ending:
     """What a final code of the called party means; codes without a meaning of their own are 'unreachable'."""
     return _CALLEE_BY_CODE.get(sip_code, CALLEE_DECLINED if sip_code == 403 else CALLEE_UNREACHABLE)
+
+
+def caller_failure(sip_code: int) -> Ending:
+    """The same for a first party that the gateway dialled itself: ``caller-busy`` and so on."""
+    ending = callee_failure(sip_code)
+    return replace(ending, reason=ending.reason.replace("callee-", "caller-", 1))

@@ -327,6 +327,26 @@ def test_the_mode_can_be_switched_in_a_live_call() -> None:
     run(work())
 
 
+def test_s1_18_the_languages_can_be_switched_in_a_live_call_from_the_next_utterance_on() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.say(voice(1.0))
+        line.listener.language = "es"
+        line.direction.set_languages("maria")
+        assert line.direction.plan.target == "pt", "the utterance that has begun keeps its plan"
+        assert (line.direction.wanted().target, line.direction.wanted().voice) == ("es", "maria")
+        await line.pause(0.8)
+        await line.say(voice(1.0))
+        await line.pause(0.8)
+        await line.hang_up()
+        assert [record["target_lang"] for record in line.of("utterance")] == ["pt", "es"]
+        spoken = {(ticket.task.language, ticket.task.voice) for ticket in line.speech.of(SynthesizeTask)}
+        assert spoken == {("pt", None), ("es", "maria")}
+        assert line.direction.plan.version == 2
+
+    run(work())
+
+
 def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_twice() -> None:
     """One word every 350 ms for 45 s: two forced cuts. Each decoding hears the words that lie in its sound."""
     beat = 16_000 * 35 // 100
