@@ -27,11 +27,11 @@ from gateway.call.desk import Desk
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
 from gateway.call.party import LEG_RATE_HZ, Party
-from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE
+from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, ON_HOLD
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
-from gateway.sip.events import Answered, Ended, MediaActive, Ringing, SipEvent
+from gateway.sip.events import Answered, Ended, MediaActive, MediaHeld, Ringing, SipEvent
 from gateway.state import call_scope
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,7 @@ RINGBACK_HZ = 425  # ITU-T E.180: 1 s on, 4 s off
 RINGBACK_ON_S = 1.0
 RINGBACK_PERIOD_S = 5.0
 RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
+HOLD = "hold"
 GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
 
 
@@ -70,7 +71,7 @@ class Call:
         self.b_to_a = self._direction(self.b, self.a)
         self._started_at = time.time()
         self._bridged_at = 0.0
-        self._bridged_ns = 0
+        self._active_ns = 0  # when the parties could last begin to speak: bridged, or back from hold
         self._tasks: set[asyncio.Task[None]] = set()
         self.utterances: Counter[str] = Counter()
 
@@ -116,6 +117,9 @@ class Call:
                 self._apply(party, LegEvent.CONFIRM)
             case MediaActive():
                 party.codec = event.codec
+                self._hold(party, held=False)
+            case MediaHeld():
+                self._hold(party, held=True)
             case Ended():
                 self._leg_ended(party, event)
             case _:
@@ -148,6 +152,26 @@ class Call:
         """Tell the listeners and the register what was set from outside."""
         self._desk.publish("call-changed", self.call_id, effective=self._effective())
         self._desk.register.put_call(self.call_id, self.record())
+
+    def _hold(self, party: Party, *, held: bool) -> None:
+        """While one party is on hold nobody is interpreted: it does not listen, and its music is not speech (A01).
+
+        What was said before is spoken when it comes back. The other party stays as it is, and is told.
+        """
+        if held is party.held:
+            return
+        party.held = held
+        for direction in (self.a_to_b, self.b_to_a):
+            if held:
+                direction.pause(f"{HOLD}-{party.side}")
+            else:
+                direction.resume(f"{HOLD}-{party.side}")
+        other = self.b if party is self.a else self.a
+        if self._is_up(other) and held:
+            other.prompt(ON_HOLD, self._desk.booth.prompts.clip(other.language, ON_HOLD))
+        self._active_ns = self._booth.clock()
+        self._desk.publish("call-held" if held else "call-resumed", self.call_id, leg=party.side)
+        self._changed.set()
 
     def _sound_came(self) -> None:
         # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
@@ -270,9 +294,9 @@ class Call:
 
     def _hang_up_on_silence(self) -> None:
         limit_s = self._desk.limits.silence_s
-        if not limit_s or self.phase is not CallPhase.BRIDGED:
+        if not limit_s or self.phase is not CallPhase.BRIDGED or self.a.held or self.b.held:
             return
-        spoke_ns = max(self.a_to_b.last_voice_ns, self.b_to_a.last_voice_ns, self._bridged_ns)
+        spoke_ns = max(self.a_to_b.last_voice_ns, self.b_to_a.last_voice_ns, self._active_ns)
         if self._booth.clock() - spoke_ns > limit_s * 1e9:
             self.end(termination.LONG_SILENCE)
 
@@ -298,11 +322,15 @@ class Call:
         self._desk.user_agent.hangup(party.leg, code, headers=ending.sip_headers())
 
     async def _hang_up_after_speech(self, party: Party) -> None:
-        """Let the one who stays hear the last words, or the reason, to the end."""
+        """Let the one who stays hear the last words, or the reason, to the end; on hold nobody listens."""
         direction = self.direction_to(party)
+
+        def heard() -> bool:
+            return (direction.over and party.playout.is_idle()) or party.held or not self._is_up(party)
+
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._desk.limits.last_words_s):
-                await self._until(lambda: (direction.over and party.playout.is_idle()) or not self._is_up(party))
+                await self._until(heard)
         self._hang_up(party)
 
     @staticmethod
@@ -357,7 +385,7 @@ class Call:
     def _enter(self, phase: CallPhase) -> None:
         self.phase = phase
         if phase is CallPhase.BRIDGED:
-            self._bridged_at, self._bridged_ns = time.time(), self._booth.clock()
+            self._bridged_at, self._active_ns = time.time(), self._booth.clock()
             self.a.playout.flush(ClipKind.CUE)
         self._desk.publish("call-phase", self.call_id, phase=phase.value)
         if phase is not CallPhase.ENDED:

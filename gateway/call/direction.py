@@ -133,6 +133,7 @@ class Direction:
         )
         self._stop_clock = StopClock()
         self._listening = False
+        self._paused_by: set[str] = set()
         self._stopped = False
         self._minted = Counter[str]()
         self._vad_end_ns: dict[int, int] = {}
@@ -150,6 +151,21 @@ class Direction:
     def listen(self) -> None:
         """The party is there: what comes from now on is speech to be interpreted, not early media."""
         self._listening = True
+
+    def pause(self, reason: str) -> None:
+        """Interpret nothing until this reason is taken back by `resume`; what was said before it is still spoken."""
+        if not self._paused_by:
+            self.hear()
+            if self._ear.started and not self._stopped:
+                for event in self._endpointer.interrupt(self._ear.heard):
+                    self._on_endpoint(event)
+        self._paused_by.add(reason)
+
+    def resume(self, reason: str) -> None:
+        """Take one reason for the pause back; the last one lets the next utterance be heard."""
+        if self._paused_by == {reason}:
+            self.hear()  # what came during the pause
+        self._paused_by.discard(reason)
 
     def set_mode(self, mode: str) -> None:
         """Interpret from the next utterance on in this mode. ValueError for an unknown one."""
@@ -179,7 +195,7 @@ class Direction:
         for frame in self.source.ring.drain():
             if self._recorder is not None:
                 self._recorder.said(self.source.side, frame)
-            if self._listening and not self._stopped:
+            if self._listening and not self._stopped and not self._paused_by:
                 for verdict in self._ear.feed(frame):
                     self._judge(verdict)
 

@@ -38,6 +38,8 @@ class Party:
         self.ring = FrameRing(RING_FRAMES, wake)
         self.playout = PlayOut(LEG_RATE_HZ, frame_samples(LEG_RATE_HZ, FRAME_MS), tap=tap)
         self.was_up = False
+        self.held = False
+        """The party put us on hold: it neither speaks nor listens."""
         self.codec = ""
 
     def prompt(self, name: str, pcm: np.ndarray[tuple[int], np.dtype[np.int16]]) -> bool:

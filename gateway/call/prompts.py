@@ -30,6 +30,7 @@ CALLER_DISCLOSURE = "caller-disclosure"
 CALLEE_DISCLOSURE = "callee-disclosure"
 PLEASE_REPEAT = "please-repeat"
 LEFT_OUT = "left-out"
+ON_HOLD = "on-hold"
 NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)
 _LEG = "prompts"
 

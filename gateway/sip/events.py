@@ -47,6 +47,13 @@ class MediaActive:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaHeld:
+    """The far end put the leg on hold: nothing is heard from it, its source is not asked. MediaActive ends it."""
+
+    leg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The leg is gone. ``code``/``phrase`` are SIP's last word (200 for a BYE of an answered call)."""
 
@@ -64,4 +71,4 @@ class Digit:
     digit: str
 
 
-SipEvent = Incoming | Ringing | Answered | MediaActive | Ended | Digit
+SipEvent = Incoming | Ringing | Answered | MediaActive | MediaHeld | Ended | Digit

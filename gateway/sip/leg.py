@@ -15,10 +15,12 @@ import pjsua2 as pj
 import structlog
 
 from gateway.sip.message import info_digit
+from gateway.sip.native import answer_in_dialog
 from gateway.sip.port import LegPort, LegTap
 
 log = structlog.get_logger(__name__)
 
+OK = 200
 DECLINE = 603
 
 
@@ -86,10 +88,11 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
         self._tell("call_transaction", lambda: self._bare_digit(prm.e.body.tsxState))
 
     def _bare_digit(self, state: Any) -> None:
-        """Take the digit of an INFO that pjsip does not read. It answers 500; the digit counts all the same."""
+        """Take the digit of an INFO that pjsip does not read, and would answer 500 by itself."""
         if state.tsx.method == "INFO" and state.tsx.state == pj.PJSIP_TSX_STATE_TRYING and self.leg is not None:
             digit = info_digit(str(state.src.rdata.wholeMsg))
             if digit:
+                answer_in_dialog(state.src.rdata.pjRxData, OK)
                 self._events.call_digit(self, digit)
 
     def onCallTransferRequest(self, prm: Any) -> None:

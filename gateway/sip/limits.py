@@ -8,12 +8,13 @@ of the build (PJSUA_MAX_CALLS); a larger wish is clamped silently, so it is read
 from __future__ import annotations
 
 import ctypes
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pjsua2 as pj
+
+from gateway.sip.native import library
 
 UNKNOWN_CALL_LIMIT = 4
 """What pjsip is commonly built for; taken when the build hides the symbol."""
@@ -33,17 +34,6 @@ class LibraryFacts:
     warnings: tuple[str, ...]
 
 
-def _native() -> ctypes.CDLL | None:
-    """The binding's own shared object, already loaded in this process, for symbols that pjsua2 does not wrap."""
-    pj.Endpoint  # noqa: B018 - loads the binding
-    module = next((m for name, m in sys.modules.items() if name.endswith("_pjsua2")), None)
-    path = getattr(module, "__file__", None)
-    try:
-        return ctypes.CDLL(path) if path else None
-    except OSError:
-        return None
-
-
 def version_tuple(version: str) -> tuple[int, ...]:
     """``2.15.1`` and ``2.17-svn`` as numbers, for comparison."""
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
@@ -51,7 +41,7 @@ def version_tuple(version: str) -> tuple[int, ...]:
 
 def library_facts() -> LibraryFacts:
     """Version, bundled libraries and what follows from them, without starting anything."""
-    native = _native()
+    native = library()
     version = _symbol_text(native, "pj_get_version") or "unknown"
     binding = Path(str(pj.__file__)).resolve().parent
     bundled = tuple(sorted(p.name for p in binding.parent.glob("pjsua2*.libs/*.so*")))
@@ -65,7 +55,7 @@ def library_facts() -> LibraryFacts:
 
 def call_limit() -> int:
     """Calls the running library holds at once. Only after its start: before it the library says 0."""
-    native = _native()
+    native = library()
     if native is None or not hasattr(native, "pjsua_call_get_max_count"):
         return UNKNOWN_CALL_LIMIT
     return int(native.pjsua_call_get_max_count())
@@ -92,7 +82,7 @@ def built_call_limit() -> int:
 
 def quiet_before_start() -> None:
     """Keep the library from printing to stdout before its log settings are in force."""
-    native = _native()
+    native = library()
     if native is not None and hasattr(native, "pj_log_set_level"):
         native.pj_log_set_level(ctypes.c_int(0))
 

@@ -17,7 +17,7 @@ import structlog
 
 from gateway.sip.access import AccessList, source_ip
 from gateway.sip.account import FORBIDDEN, LocalAccount, account_config
-from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, Ringing, SipEvent
+from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.leg import Leg, SipCall, active_audio, rtp_counters
 from gateway.sip.message import extension_headers, header_value, is_safe_uri, request_uri, safe_headers, uri_user
@@ -193,8 +193,10 @@ class LegSwitch:
             return
         index = active_audio(call.getInfo())
         if index is None:
+            was_active, leg.media_index = leg.tap.active, -1
             leg.tap.set_active(False)
-            leg.media_index = -1
+            if was_active:
+                self._say(MediaHeld(leg.id))
             return
         codec = str(call.getStreamInfo(index).codecName)
         sound = call.getAudioMedia(index)

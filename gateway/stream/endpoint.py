@@ -140,6 +140,10 @@ class Endpointer:
         if self._finished:
             return []
         self._finished = True
+        return self.interrupt(at_sample)
+
+    def interrupt(self, at_sample: int) -> list[EndpointEvent]:
+        """The sound is taken away at ``at_sample`` (hold): end what is under way, as `finish` does. More may follow."""
         heard = max(self._heard, at_sample)
         events: list[EndpointEvent] = []
         if self._utterance is None and any(frame.is_speech for frame in self._window):

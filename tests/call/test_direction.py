@@ -385,3 +385,25 @@ def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_
         assert line.direction.statistics()["joined-timestamps"] >= 2
 
     run(work())
+
+
+def test_a01_a_pause_ends_the_utterance_and_hears_nothing_until_its_last_reason_is_gone() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        await line.pause(0.3)
+        await line.say(voice(0.8))
+        line.direction.pause("hold-a")
+        line.direction.pause("hold-b")
+        await line.say(voice(1.5))
+        line.direction.resume("hold-a")
+        await line.say(voice(1.5))
+        line.direction.resume("hold-b")
+        await line.pause(0.8)
+        assert len(line.of("heard")) == 1, "what was said before the pause, and nothing of the pause"
+        await line.say(voice(0.8))
+        await line.pause(0.8)
+        await line.hang_up()
+        assert len(line.of("heard")) == 2
+        line.ended_once()
+
+    run(work())

@@ -9,30 +9,35 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sip_callee import Callee
 
 HERE = Path(__file__).parent
 SCENARIOS = HERE / "scenarios"
 
 
 class AgentProcess:
-    """A running tests/sip/agent.py: events by kind, answers, exit status."""
+    """A running tests/sip/agent.py, or another such program: events by kind, answers, exit status."""
 
-    def __init__(self, first_rtp: int, **options: Any) -> None:
+    def __init__(self, first_rtp: int, program: str = "agent", **options: Any) -> None:
         settings = {"port": 0, "rtp_port_min": first_rtp, "rtp_port_max": first_rtp + 98} | options.pop("settings", {})
         self.process = subprocess.Popen(
             [
                 sys.executable,
                 "-X",
                 "faulthandler",
-                str(HERE / "agent.py"),
+                "-m",
+                f"tests.sip.{program}",
                 json.dumps(options | {"settings": settings}),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=HERE.parents[1],
         )
         self.lines: list[dict[str, Any]] = []
         self.errors: list[str] = []
@@ -117,6 +122,19 @@ class AgentProcess:
         if self.alive:
             self.process.kill()
             self.process.wait(5)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A gateway with scripted engines, the called party behind its number, and a third one to be transferred to."""
+
+    agent: AgentProcess
+    callee: Callee
+    third: Callee
+
+    def position(self) -> int:
+        """The number of events so far."""
+        return len(self.agent.lines)
 
 
 def free_port() -> int:

@@ -135,6 +135,7 @@ class Peer:
     ip: str = "127.0.0.1"
     transport: str = "UDP"
     user: str = "alice"
+    number: str = "4711"
     rtp: RtpSocket = field(init=False)
     remote_rtp: tuple[str, int] = ("127.0.0.1", 0)
     answer: Message | None = None
@@ -147,7 +148,7 @@ class Peer:
         self.sip.connect(("127.0.0.1", self.target))
         self.port: int = self.sip.getsockname()[1]
         self.call_id, self.tag, self.cseq = uuid.uuid4().hex, uuid.uuid4().hex[:8], 0
-        self.to = f"<sip:4711@127.0.0.1:{self.target}>"
+        self.to = f"<sip:{self.number}@127.0.0.1:{self.target}>"
         self.branch = ""
         self._pending = b""
 
@@ -187,7 +188,7 @@ class Peer:
 
     def remote_target(self) -> str:
         found = re.search(r"<([^>]+)>", self.answer.headers.get("contact", "")) if self.answer else None
-        return found[1] if found else f"sip:4711@127.0.0.1:{self.target}"
+        return found[1] if found else f"sip:{self.number}@127.0.0.1:{self.target}"
 
     def receive(self, timeout_s: float = 5.0) -> Message | None:
         """The next message; None when none comes in time."""
@@ -272,57 +273,6 @@ class Peer:
                 self.respond(message, 200, "OK")
                 return message
         return None
-
-
-class Callee:
-    """Waits for a call on UDP; the test answers each request by itself."""
-
-    def __init__(self) -> None:
-        self.sip = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sip.bind(("127.0.0.1", 0))
-        self.port: int = self.sip.getsockname()[1]
-        self.rtp = RtpSocket()
-        self._caller: tuple[str, int] = ("127.0.0.1", 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.rtp.close()
-        self.sip.close()
-
-    def expect(self, method: str, timeout_s: float = 5.0) -> Message:
-        """The next request of a method; others are passed over."""
-        deadline = time.monotonic() + timeout_s
-        while (left := deadline - time.monotonic()) > 0 and select.select([self.sip], [], [], left)[0]:
-            data, self._caller = self.sip.recvfrom(65_536)
-            message = parse(data.decode())
-            if message.first_line.startswith(method + " "):
-                return message
-        raise AssertionError(f"no {method} within {timeout_s} s")
-
-    def sdp(self) -> str:
-        return (
-            "v=0\r\no=callee 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n"
-            f"m=audio {self.rtp.port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
-        )
-
-    def respond(self, request: Message, code: int, phrase: str, body: str = "") -> None:
-        to = request.headers["to"]
-        lines = [
-            f"SIP/2.0 {code} {phrase}",
-            f"Via: {request.headers['via']}",
-            f"From: {request.headers['from']}",
-            f"To: {to if 'tag=' in to else to + ';tag=callee'}",
-            f"Call-ID: {request.headers['call-id']}",
-            f"CSeq: {request.headers['cseq']}",
-            f"Contact: <sip:100@127.0.0.1:{self.port}>",
-        ]
-        if body:
-            lines.append("Content-Type: application/sdp")
-        self.sip.sendto("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode(), self._caller)
 
 
 def ack_for_refusal(invite: str, to: str, branch: str) -> str:

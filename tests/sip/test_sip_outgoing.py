@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from g711 import tone
+from sip_callee import Callee
 from sip_harness import SCENARIOS, AgentProcess, free_port, until
-from sip_peer import Callee
 
 pytestmark = pytest.mark.sip
 

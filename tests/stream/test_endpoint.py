@@ -297,3 +297,14 @@ def test_no_speech_is_lost_and_no_sample_is_in_two_spans(
             opened = None
         elif isinstance(event, SpeechEnded):
             opened = None
+
+
+def test_a01_an_interrupted_utterance_is_ended_and_the_next_one_begins_afresh() -> None:
+    endpointer = Endpointer(EndpointPlan())
+    play(endpointer, "S" * 10)
+    (ended,) = ends(endpointer.interrupt(10 * FRAME))
+    assert (ended.first_sample, ended.end_sample) == (0, 10 * FRAME)
+    assert endpointer.interrupt(10 * FRAME) == []
+    later = [event for frame in frames("SSS", 100 * FRAME) for event in endpointer.feed(frame)]
+    assert [type(event) for event in later] == [SpeechStarted]
+    assert later[0].first_sample >= 10 * FRAME

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real calls between two real legs, with speech engines that are scripted: what signalling does to a call.
+
+Run as ``python -m tests.sip.exchange JSON`` and driven like agent.py. Every utterance is understood as "heard", and
+its translation is a second of a tone whose pitch tells the language: so a test hears which leg was spoken to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from gateway.call.desk import Booth, CallLimits, Desk
+from gateway.call.dialplan import DialPlan, Route
+from gateway.call.events import EventBus
+from gateway.call.glossary import Glossaries
+from gateway.call.party import LEG_RATE_HZ
+from gateway.call.prompts import PromptBook
+from gateway.call.switchboard import Switchboard
+from gateway.sip.access import Trunk
+from gateway.sip.agent import SipUserAgent
+from gateway.sip.events import SipEvent
+from gateway.sip.settings import SipSettings
+from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task
+from gateway.stream.plan import EndpointPlan
+from tests.call.scripted import ScriptedSpeech, say_what_was_asked
+
+SPOKEN_HZ = {"en": 700, "pt": 1100}
+RATE_HZ = 8000
+
+
+def answer(task: Task) -> Result:
+    if not isinstance(task, SynthesizeTask):
+        return say_what_was_asked(task)
+    at = np.arange(RATE_HZ)
+    tone = (np.sin(2 * np.pi * SPOKEN_HZ[task.language] * at / RATE_HZ) * 8000).astype(np.int16)
+    return Speech(tone.tobytes(), RATE_HZ, "tone")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Terms that were never set."""
+
+    version: int = 0
+    data: None = None
+
+
+class Nowhere:
+    """A register and a source of terms that keep nothing."""
+
+    def put_call(self, call_id: str, record: Any) -> None:
+        return None
+
+    def end_call(self, call_id: str) -> None:
+        return None
+
+    def terms(self, scope: str) -> Nothing:
+        return Nothing()
+
+
+def say(**line: Any) -> None:
+    sys.stdout.write(json.dumps(line, default=str) + "\n")
+    sys.stdout.flush()
+
+
+async def main() -> int:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    options = json.loads(sys.argv[1])
+    given = options.get("settings", {})
+    given["trunks"] = tuple(
+        Trunk(**trunk | {"networks": tuple(trunk["networks"])}) for trunk in given.get("trunks", [])
+    )
+    plan = DialPlan(tuple(Route(**route) for route in options["routes"]))
+    board = Switchboard(plan)
+    loop = asyncio.get_running_loop()
+
+    def from_sip(event: SipEvent) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(board.on_sip, event)
+
+    agent = SipUserAgent(SipSettings(**given), from_sip)
+    await asyncio.to_thread(agent.start)
+    board.connect(agent)
+    bus, nowhere = EventBus(), Nowhere()
+    speech = ScriptedSpeech(answer)
+    desk = Desk(
+        booth=Booth(
+            speech=speech,
+            prompts=PromptBook({}, {}, rate_hz=LEG_RATE_HZ, cache=Path("/nonexistent")),
+            endpoint=EndpointPlan(),
+            previews=False,
+        ),
+        user_agent=agent,
+        register=nowhere,
+        bus=bus,
+        glossaries=Glossaries(nowhere),
+        limits=CallLimits(**options.get("limits", {})),
+        disclosure=False,
+    )
+    board.open(desk, frozenset({("en", "pt"), ("pt", "en")}))
+    events = bus.subscribe()
+
+    async def tell() -> None:
+        async for event in events:
+            say(event=event.kind, **{"call": event.call, **event.data})
+
+    telling = asyncio.create_task(tell())
+    say(ready=agent.bound_port)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        command = json.loads(line)
+        if command["do"] == "stop":
+            break
+        if command["do"] == "statistics":
+            say(statistics=agent.statistics() | {"switchboard": board.statistics()})
+    await board.stop()
+    await asyncio.to_thread(agent.stop)
+    telling.cancel()
+    say(stopped=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
