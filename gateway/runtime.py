@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import structlog
 
+from gateway.audio.original import Ducking
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
@@ -102,6 +103,7 @@ class Gateway:
             ),
             disclosure=settings.call.disclosure,
             recordings=settings.recording.dir if settings.recording.enabled else None,
+            ducking=ducking(settings),
         )
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
         rest = asyncio.create_task(prompts.load(speech), name="prompts")
@@ -223,6 +225,19 @@ def booth(
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
+    )
+
+
+def ducking(settings: Settings) -> Ducking:
+    """The talker's own voice under the translation, as a call begins."""
+    original = settings.original
+    return Ducking(
+        on=original.enabled,
+        open_db=original.open_db,
+        under_db=original.under_db,
+        attack_ms=original.attack_ms,
+        hold_ms=original.hold_ms,
+        release_ms=original.release_ms,
     )
 
 

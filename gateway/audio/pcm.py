@@ -115,6 +115,18 @@ def level_dbfs(samples: Int16) -> float:
     return max(SILENCE_DBFS, 10.0 * float(np.log10(power / (32768.0 * 32768.0))))
 
 
+def limited(sound: Float32, full_scale: float = 1.0) -> Float32:
+    """Leave samples up to -4 dBFS alone; above, approach -1 dBFS along a tanh, without a corner. No delay."""
+    knee, top = full_scale * 10.0 ** (-4.0 / 20.0), full_scale * 10.0 ** (-1.0 / 20.0)
+    over = np.abs(sound) > knee
+    if not over.any():
+        return sound
+    bent = sound.astype(np.float32, copy=True)
+    loud = np.abs(sound[over])
+    bent[over] = np.sign(sound[over]) * (knee + (top - knee) * np.tanh((loud - knee) / (top - knee)))
+    return bent
+
+
 class DcBlocker:
     """A streaming one-pole high-pass that takes away DC and rumble: y[n] = x[n] - x[n-1] + r*y[n-1].
 

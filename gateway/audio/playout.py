@@ -10,6 +10,9 @@ it starts under the tail (a cross-fade); if not, the tail runs into silence. A f
 So no join can click, and a clip that ends in mid-frame leaves no hole before the next.
 
 A prompt goes before translations, at the border of a clip and never in the middle of a word.
+
+Translations can be heard faster or slower, from the next 15 ms on (`tempo`). The talker's own voice lies under all of
+it and sinks while something is said (`original`).
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gateway.audio.pcm import Int16, rising
+from gateway.audio.original import Ducking, OriginalVoice
+from gateway.audio.pcm import Float32, Int16, limited, rising
+from gateway.audio.tempo import TempoReader, usable_ratio
 
 JOIN_MS = 10  # long enough to hide a step in level, short enough to keep a plosive's attack
 FLUSH_FADE_MS = 30
@@ -64,6 +68,15 @@ class PlayEvent:
     heard_samples: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """A clip as float32 in int16 units, its ends faded; the last ``fall`` samples are played as an overlay."""
+
+    clip: Clip
+    sound: Float32
+    fall: int
+
+
 class PlayOut:
     """Implements FrameSource. ``next_frame`` belongs to the clock thread, all else to the event loop's thread.
 
@@ -79,6 +92,7 @@ class PlayOut:
         now_ns: Callable[[], int] = time.monotonic_ns,
         tap: Callable[[bytes, int], None] | None = None,
         max_pending_s: float = MAX_PENDING_S,
+        ducking: Ducking | None = None,
     ) -> None:
         if rate_hz <= 0 or frame_samples < 1:
             raise ValueError("play-out needs a rate and a frame of at least one sample")
@@ -90,12 +104,13 @@ class PlayOut:
         self._join = rate_hz * JOIN_MS // 1000
         self._silence = bytes(2 * frame_samples)
         self._lock = threading.Lock()
-        self._queues: dict[ClipKind, deque[Clip]] = {kind: deque() for kind in ClipKind}
-        self._queued_samples = 0
-        self._current: Clip | None = None
-        self._position = 0
-        self._ramp = rising(0)  # of the current clip's first samples; its mirror for the last ones
-        self._overlay: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._original = OriginalVoice(ducking or Ducking(), rate_hz)
+        self._tempo = 1.0
+        self._queues: dict[ClipKind, deque[_Ready]] = {kind: deque() for kind in ClipKind}
+        self._queued_samples = dict.fromkeys(ClipKind, 0)
+        self._current: _Ready | None = None
+        self._reader = TempoReader(np.zeros(0, np.float32), rate_hz)  # of the current clip, up to its fall
+        self._overlay: Float32 = np.zeros(0, np.float32)
         self._ending: list[tuple[Clip, int]] = []  # clips whose tail still sounds, and the sample where it ends
         self._gap_left = 0
         self._burst_open = False
@@ -116,13 +131,14 @@ class PlayOut:
             raise ValueError(f"expected 1-D int16 samples, got {clip.pcm.dtype} of shape {clip.pcm.shape}")
         if clip.gap_ms < 0:
             raise ValueError("a pause cannot be negative")
+        ready = self._shaped(clip)
         with self._lock:
-            if self._queued_samples + clip.pcm.size > self._max_pending_samples:
+            if sum(self._queued_samples.values()) + clip.pcm.size > self._max_pending_samples:
                 self._counts["clips_refused"] += 1
                 self._tell(clip, "dropped", self._egress, 0)
                 return False
-            self._queues[clip.kind].append(clip)
-            self._queued_samples += clip.pcm.size
+            self._queues[clip.kind].append(ready)
+            self._queued_samples[clip.kind] += clip.pcm.size
             return True
 
     def flush(self, kind: ClipKind | None = None, fade_ms: int = FLUSH_FADE_MS) -> list[str]:
@@ -130,36 +146,57 @@ class PlayOut:
         dropped: list[str] = []
         with self._lock:
             current = self._current
-            if current is not None and kind in (None, current.kind):
+            if current is not None and kind in (None, current.clip.kind):
                 fade = max(1, self.rate_hz * fade_ms // 1000)
-                tail = self._shaped(current, self._position, min(current.pcm.size, self._position + fade))
+                body = self._reader.read(fade, self._ratio(current))
+                tail = np.concatenate([body, current.sound[current.sound.size - current.fall :]])[:fade]
                 self._add_overlay(tail * rising(tail.size)[::-1])
-                self._tell(current, "dropped", self._egress + tail.size, self._position + tail.size)
+                heard = current.sound.size - current.fall - self._reader.left + tail.size - body.size
+                self._tell(current.clip, "dropped", self._egress + tail.size, heard)
                 self._current = None
-                dropped.append(current.clip_id)
+                dropped.append(current.clip.clip_id)
             for queued_kind, queue in self._queues.items():
                 if kind in (None, queued_kind):
-                    for clip in queue:
-                        self._queued_samples -= clip.pcm.size
-                        self._tell(clip, "dropped", self._egress, 0)
-                        dropped.append(clip.clip_id)
+                    for ready in queue:
+                        self._tell(ready.clip, "dropped", self._egress, 0)
+                        dropped.append(ready.clip.clip_id)
                     queue.clear()
+                    self._queued_samples[queued_kind] = 0
             if dropped:
                 self._gap_left = 0
                 self._burst_open = False
             self._counts["clips_dropped"] += len(dropped)
         return dropped
 
-    def pending_s(self) -> float:
-        """Seconds of sound that are queued or being played."""
+    def set_tempo(self, ratio: float) -> None:
+        """Speak translations faster (over 1) or slower from now on, pitch kept. ValueError beyond `tempo`'s limits."""
         with self._lock:
-            playing = 0 if self._current is None else self._current.pcm.size - self._position
-            return (self._queued_samples + playing) / self.rate_hz
+            self._tempo = usable_ratio(ratio)
+
+    def set_original(self, on: bool) -> None:
+        """Let the talker's own voice be heard under the translation, or not."""
+        with self._lock:
+            self._original.set_on(on)
+
+    def hear_original(self, pcm: bytes) -> None:
+        """What the other party has just said: s16le at the play-out's rate."""
+        with self._lock:
+            self._original.put(np.frombuffer(pcm, "<i2"))
+
+    def pending_s(self) -> float:
+        """Seconds, at the tempo in force, until all that is queued or being played will have been heard."""
+        with self._lock:
+            samples = 0.0
+            for kind, queued in self._queued_samples.items():
+                samples += queued / (self._tempo if kind is ClipKind.TRANSLATION else 1.0)
+            if self._current is not None:
+                samples += (self._reader.left + self._current.fall) / self._ratio(self._current)
+            return samples / self.rate_hz
 
     def is_idle(self) -> bool:
         """True when nothing is queued or sounding, pauses and fades included."""
         with self._lock:
-            return self._current is None and not self._queued_samples and not self._overlay.size and not self._waiting()
+            return self._current is None and not self._overlay.size and not self._waiting()
 
     def events(self) -> list[PlayEvent]:
         """What happened since the last look, oldest first."""
@@ -168,10 +205,16 @@ class PlayOut:
             self._events.clear()
             return events
 
-    def statistics(self) -> dict[str, int | float]:
-        """Counters, and what waits."""
+    def statistics(self) -> dict[str, Any]:
+        """Counters, what waits, and the listener's choices."""
         pending = self.pending_s()
-        return {**self._counts, "pending_s": pending, "egress_samples": self._egress}
+        return {
+            **self._counts,
+            "pending_s": pending,
+            "egress_samples": self._egress,
+            "tempo": self._tempo,
+            "original": self._original.statistics(),
+        }
 
     # --- the clock thread's side ----------------------------------------------------------------------------------
 
@@ -199,21 +242,24 @@ class PlayOut:
     def _render(self) -> bytes:
         self._frame_ns, self._frame_first = self._now_ns(), self._egress
         frame_end = self._egress + self.frame_samples
-        if self._current is None and not self._overlay.size and not self._waiting():
+        spoken = self._current is not None or self._overlay.size > 0 or self._waiting()
+        if not spoken and not self._original.sounds:
             self._gap_left = max(0, self._gap_left - self.frame_samples)
             self._note_underrun()
+            self._original.pass_by(self.frame_samples, spoken=False)
             return self._silence
         out = np.zeros(self.frame_samples, np.float32)
+        spoken = False
         while self._egress < frame_end:
             count = frame_end - self._egress
             at = self.frame_samples - count
             if self._current is None and self._gap_left == 0:
                 self._start_next()
+            spoken = spoken or self._current is not None or self._overlay.size > 0
             if self._current is not None:
-                body_end = self._current.pcm.size - self._ramp.size
-                count = min(count, body_end - self._position)
-                out[at : at + count] += self._shaped(self._current, self._position, self._position + count)
-                self._position += count
+                body = self._reader.read(count, self._ratio(self._current))
+                count = body.size
+                out[at : at + count] += body
             elif self._gap_left:
                 count = min(count, self._gap_left)
                 self._gap_left -= count
@@ -223,41 +269,44 @@ class PlayOut:
             out[at : at + overlaid] += self._overlay[:overlaid]
             self._overlay = self._overlay[overlaid:]
             self._egress += count
-            if self._current is not None and self._position == self._current.pcm.size - self._ramp.size:
+            if self._current is not None and not self._reader.left:
                 self._end_body(self._current)
         self._tell_ended(frame_end)
+        if self._original.sounds:
+            self._original.add_to(out, spoken=spoken)
+            out = limited(out, 32768.0)
+        else:
+            self._original.pass_by(self.frame_samples, spoken=spoken)
         return np.clip(np.rint(out), -32768, 32767).astype("<i2").tobytes()
 
     def _waiting(self) -> bool:
         return any(self._queues.values())
 
     def _start_next(self) -> None:
-        for queue in self._queues.values():  # in order of priority
+        for kind, queue in self._queues.items():  # in order of priority
             if queue:
-                clip = queue.popleft()
-                self._queued_samples -= clip.pcm.size
-                self._current, self._position = clip, 0
-                self._ramp = rising(min(self._join, clip.pcm.size // 2))
+                ready = queue.popleft()
+                self._queued_samples[kind] -= ready.sound.size
+                self._current = ready
+                self._reader = TempoReader(ready.sound[: ready.sound.size - ready.fall], self.rate_hz)
                 self._burst_open = False
-                self._tell(clip, "started", self._egress, 0)
+                self._tell(ready.clip, "started", self._egress, 0)
                 return
 
-    def _shaped(self, clip: Clip, first: int, end: int) -> NDArray[np.float32]:
-        """The current clip's samples with its rise and its fall."""
-        samples = clip.pcm[first:end].astype(np.float32)
-        ramp = self._ramp
-        if first < ramp.size:
-            rise = ramp[first:end]
-            samples[: rise.size] *= rise
-        fall_from = clip.pcm.size - ramp.size
-        if end > fall_from:
-            start = max(0, fall_from - first)
-            samples[start:] *= ramp[::-1][max(0, first - fall_from) : end - fall_from]
-        return samples
+    def _ratio(self, ready: _Ready) -> float:
+        return self._tempo if ready.clip.kind is ClipKind.TRANSLATION else 1.0
 
-    def _end_body(self, clip: Clip) -> None:
+    def _shaped(self, clip: Clip) -> _Ready:
+        """The clip with its rise and its fall; done where the clip is queued, to keep it from the clock thread."""
+        sound = clip.pcm.astype(np.float32)
+        ramp = rising(min(self._join, sound.size // 2))
+        sound[: ramp.size] *= ramp
+        sound[sound.size - ramp.size :] *= ramp[::-1]
+        return _Ready(clip, sound, ramp.size)
+
+    def _end_body(self, ready: _Ready) -> None:
         """The clip has come to its fall: hand that to the overlay, so that the next clip can start under it."""
-        tail = self._shaped(clip, self._position, clip.pcm.size)
+        clip, tail = ready.clip, ready.sound[ready.sound.size - ready.fall :]
         self._add_overlay(tail)
         self._ending.append((clip, self._egress + tail.size))
         gap = self.rate_hz * clip.gap_ms // 1000
@@ -266,7 +315,7 @@ class PlayOut:
         self._current = None
         self._counts["clips_played"] += 1
 
-    def _add_overlay(self, tail: NDArray[np.float32]) -> None:
+    def _add_overlay(self, tail: Float32) -> None:
         if tail.size > self._overlay.size:
             tail = tail.copy()
             tail[: self._overlay.size] += self._overlay

@@ -79,6 +79,7 @@ class GatewayProcess:
             "GATEWAY__SIP__PORT": str(self.port),
             "GATEWAY__DIALPLAN__FILE": str(plan.resolve()),
             "GATEWAY__LOG__FORMAT": "json",
+            "GATEWAY__ORIGINAL__ENABLED": "false",  # the first sound that a telephone hears is to be the translation
             **self._environ,
         }
         command = [sys.executable, "-m", "gateway", "serve", "--events", str(self.events_file)]

@@ -78,7 +78,7 @@ class Call:
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
-        return Party(side, leg, language, self._sound_came, tap)
+        return Party(side, leg, language, self._sound_came, tap, self._desk.ducking)
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)

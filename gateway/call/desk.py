@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from gateway.audio.original import Ducking
 from gateway.call.events import CallEvent, EventBus
 from gateway.call.glossary import Glossaries, Glossary
 from gateway.call.plan import DirectionPlan
@@ -108,6 +109,8 @@ class Desk:
     limits: CallLimits = field(default_factory=CallLimits)
     disclosure: bool = True
     recordings: Path | None = None
+    ducking: Ducking = field(default_factory=Ducking)
+    """The talker's own voice under the translation."""
 
     def publish(self, kind: str, call: str, **data: Any) -> None:
         """Tell the listeners."""

@@ -190,13 +190,22 @@ class Direction:
             return self.plan
         return replace(self._wanted, version=self.plan.version + 1).with_glossary(glossary)
 
+    def set_original(self, on: bool) -> None:
+        """Let the listener hear the talker's own voice under the translation, or not."""
+        self.target.playout.set_original(on)
+
+    def set_tempo(self, ratio: float) -> None:
+        """Speak faster (over 1) or slower to the listener, what is under way included. ValueError beyond 0.6 to 1.6."""
+        self.target.playout.set_tempo(ratio)
+
     def hear(self) -> None:
         """Take what has arrived from the party."""
         for frame in self.source.ring.drain():
             if self._recorder is not None:
                 self._recorder.said(self.source.side, frame)
-            if self._listening and not self._stopped and not self._paused_by:
-                for verdict in self._ear.feed(frame):
+            if self._listening and not self._stopped:
+                self.target.playout.hear_original(frame.pcm)  # in a pause too: then the parties talk to each other
+                for verdict in () if self._paused_by else self._ear.feed(frame):
                     self._judge(verdict)
 
     def tick(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gateway.audio.frames import frame_samples
+from gateway.audio.original import Ducking
 from gateway.audio.playout import Clip, ClipKind, PlayOut
 from gateway.audio.resample import resample
 from gateway.audio.ring import FrameRing
@@ -30,13 +31,14 @@ class Party:
         language: str,
         wake: Callable[[], None],
         tap: Callable[[bytes, int], None] | None = None,
+        ducking: Ducking | None = None,
     ) -> None:
         self.side = side
         self.leg = leg
         self.language = language
         self.machine = LegMachine(leg)
         self.ring = FrameRing(RING_FRAMES, wake)
-        self.playout = PlayOut(LEG_RATE_HZ, frame_samples(LEG_RATE_HZ, FRAME_MS), tap=tap)
+        self.playout = PlayOut(LEG_RATE_HZ, frame_samples(LEG_RATE_HZ, FRAME_MS), tap=tap, ducking=ducking)
         self.was_up = False
         self.held = False
         """The party put us on hold: it neither speaks nor listens."""

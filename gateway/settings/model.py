@@ -46,6 +46,7 @@ def _redis_url(value: str) -> str:
 
 Int = Annotated[int, BeforeValidator(_not_bool)]
 Seconds = Annotated[float, BeforeValidator(_not_bool)]
+Decibels = Annotated[float, BeforeValidator(_not_bool)]
 Port = Annotated[Int, Field(ge=1, le=65535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
@@ -172,6 +173,23 @@ class Speech(Section):
     task_deadline_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
 
 
+class Original(Section):
+    """The talker's own voice under the translation (SPEC A9)."""
+
+    enabled: bool = True
+    open_db: Annotated[Decibels, Field(ge=-60, le=0)] = -6.0
+    under_db: Annotated[Decibels, Field(ge=-60, le=0)] = -20.0
+    attack_ms: Annotated[Int, Field(ge=1, le=1000)] = 40
+    hold_ms: Annotated[Int, Field(ge=0, le=5000)] = 300
+    release_ms: Annotated[Int, Field(ge=1, le=5000)] = 400
+
+    @model_validator(mode="after")
+    def _sinks(self) -> Self:
+        if self.under_db > self.open_db:
+            raise _rule("under_db", f"must not exceed open_db ({self.open_db:g}): the voice sinks, it does not rise")
+        return self
+
+
 class Models(Section):
     """Where the model files lie."""
 
@@ -223,6 +241,7 @@ class Settings(Section):
     call: Call = Call()
     endpoint: Endpoint = Endpoint()
     speech: Speech = Speech()
+    original: Original = Original()
     models: Models = Models()
     redis: Redis = Redis()
     recording: Recording = Recording()

@@ -27,6 +27,7 @@ from gateway.speech.jobs import (
     Recognition,
     RecognizeTask,
     Result,
+    Speech,
     SynthesizeTask,
     Task,
     TranslateTask,
@@ -405,5 +406,34 @@ def test_a01_a_pause_ends_the_utterance_and_hears_nothing_until_its_last_reason_
         await line.hang_up()
         assert len(line.of("heard")) == 2
         line.ended_once()
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a9_the_original_reaches_the_ear_and_no_recogniser(on: bool) -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        line.direction.set_original(on)
+        await line.pause(0.3)
+        ear: list[bytes] = []
+        for _ in range(20):
+            await line.say(voice(0.06), listen=False)
+            ear += [line.listener.playout.next_frame() for _ in range(3)]
+        assert any(any(frame) for frame in ear) is on
+        await line.pause(1.0)
+        await line.hang_up()
+        assert len(line.of("heard")) == 1
+        assert not line.listener.ring.drain(), "what is given to a party must not look like what it said"
+
+    run(work())
+
+
+def test_b5_the_listeners_tempo_counts_in_what_waits() -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech())
+        line.listener.say("x", Speech(b"\x01\x00" * 8000, 8000, "v"), more_follows=False)
+        line.direction.set_tempo(1.25)
+        assert line.listener.playout.pending_s() == pytest.approx(0.8)
+        with pytest.raises(ValueError, match="tempo"):
+            line.direction.set_tempo(3.0)
 
     run(work())

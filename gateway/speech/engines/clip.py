@@ -13,13 +13,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from gateway.audio.pcm import limited
 from gateway.speech.engines.prose import halves, is_unspaced, pieces, speakable
 from gateway.speech.jobs import Speech
 
 Sound = npt.NDArray[np.float32]
 
 LEVEL_DBFS = -19.0  # RMS of the voiced part; ITU-T P.56 active level of network speech is −26…−15
-PEAK_DBFS = -1.0
 HEAD_MS = 20
 TAIL_MS = 120
 PAUSE_MS = 140  # between two pieces, on top of head and tail
@@ -97,18 +97,6 @@ def levelled(sound: Sound, rate_hz: int) -> Sound:
     voiced = levels[levels > levels.max() - _VOICED_BELOW_PEAK_DB]
     level = 10.0 * np.log10(np.mean(10.0 ** (voiced / 10.0)))
     return limited(sound * np.float32(10.0 ** ((LEVEL_DBFS - level) / 20.0)))
-
-
-def limited(sound: Sound) -> Sound:
-    """Leave samples up to −4 dBFS alone; above, approach −1 dBFS along a tanh, without a corner."""
-    knee, top = 10.0 ** (-4.0 / 20.0), 10.0 ** (PEAK_DBFS / 20.0)
-    over = np.abs(sound) > knee
-    if not over.any():
-        return sound
-    bent = sound.copy()
-    loud = np.abs(sound[over])
-    bent[over] = np.sign(sound[over]) * (knee + (top - knee) * np.tanh((loud - knee) / (top - knee)))
-    return bent.astype(np.float32)
 
 
 def _levels_db(sound: Sound, size: int) -> npt.NDArray[np.float64]:
