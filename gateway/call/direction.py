@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,9 @@ from gateway.call.ahead import Ahead
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
+from gateway.call.hearing import Hearing, text_beside_cut
 from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
-from gateway.call.live import LiveUtterance, Step, words_on_leg
+from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import LEG_RATE_HZ, Party
 from gateway.call.plan import DirectionPlan
@@ -56,27 +57,16 @@ from gateway.stream.events import (
     Terminal,
     VoiceFrame,
 )
-from gateway.stream.join import join
 from gateway.stream.lag import LagPolicy, Waiting
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
-from gateway.stream.words import Word, written
+from gateway.stream.words import Word
 
 log = structlog.get_logger(__name__)
 
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
 OVERLAP_MS = 800  # of sound before a forced cut: a long word and its neighbour
-RAGGED_MS = 60  # a word that ends so near to a cut was probably cut; the next window hears it whole
 FLUSH_MS = 900  # silence after which words that wait for more to come are spoken as they are
-
-
-@dataclass(frozen=True, slots=True)
-class _Hearing:
-    """A recognition on its way, the utterance it belongs to, and the sound it covers."""
-
-    interpretation: Interpretation
-    live: LiveUtterance
-    span: Span
 
 
 class Direction:
@@ -112,14 +102,14 @@ class Direction:
         self._lag = LagPolicy()
         self._live: LiveUtterance | None = None
         self._lives: dict[int, LiveUtterance] = {}
-        self._candidates: dict[str, _Hearing] = {}
-        self._hearings: dict[str, _Hearing] = {}
+        self._candidates: dict[str, Hearing] = {}
+        self._hearings: dict[str, Hearing] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._spoken: asyncio.Event | None = None
         self._releaser: ClauseReleaser | None = None
         self._last_word_end = 0
         self._cut_at = -1
-        self._before_cut: dict[int, _Hearing] = {}
+        self._before_cut: dict[int, Hearing] = {}
         self._clause_follows = False
         self._clauses = ClauseSpeaker(
             leg=source.leg,
@@ -316,12 +306,8 @@ class Direction:
                 self._stop_clock.terminal(self._booth.clock())
                 self._flush()
 
-    def _hearing(self, name: str, span: Span) -> _Hearing:
-        """A recognition of the span; in simultaneous mode only of what is not committed yet.
-
-        A talker who never pauses is cut in mid-word. So the sound behind a cut is recognised with some of what lies
-        before it, and the words are joined by their times (SPEC S3.1).
-        """
+    def _hearing(self, name: str, span: Span) -> Hearing:
+        """A recognition of the span; in simultaneous mode only of what is not committed yet."""
         live = self._lives[span.first_sample]
         whole = live.plan.mode == Mode.CONSECUTIVE
         before = self._before_cut.get(span.first_sample) if whole else None
@@ -330,6 +316,7 @@ class Direction:
             first = max(before.span.first_sample, first - OVERLAP_MS * LEG_RATE_HZ // 1000)
         covered = replace(span, first_sample=first)
         is_cut = whole and span.end_sample == self._cut_at
+        beside_cut = is_cut or before is not None
         playing_ms = round(self.target.playout.pending_s() * 1000)
         pace = self._lag.next((Waiting(name, 0),), self._booth.clock(), playing_ms=playing_ms)
         interpretation = Interpretation(
@@ -342,26 +329,12 @@ class Direction:
             on_text=self._on_text,
             clock=self._booth.clock,
             speak=whole,
-            words=is_cut or before is not None,
-            settle=partial(self._join, covered, before, is_cut) if is_cut or before is not None else None,
+            words=beside_cut,
+            settle=partial(text_beside_cut, covered, before, is_cut, self._counts) if beside_cut else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
         )
-        return _Hearing(interpretation, live, covered)
-
-    async def _join(self, span: Span, before: _Hearing | None, is_cut: bool, heard: Recognition) -> str:
-        """The text of a recognition beside a forced cut: no word twice, and none that the cut went through."""
-        words = words_on_leg(heard.words, span, LEG_RATE_HZ)
-        if not words:
-            return heard.text
-        if before is not None:
-            await before.interpretation.heard.wait()
-            earlier = before.interpretation.outcome.heard
-            known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, LEG_RATE_HZ), before.span)
-            joined = join(known, words, rate_hz=LEG_RATE_HZ, seam=(span.first_sample, before.span.end_sample))
-            self._counts[f"joined-{joined.decided_by.value}"] += 1
-            words = joined.words[len(known) :]
-        return written(_unhurt(words, span) if is_cut else words)
+        return Hearing(interpretation, live, covered)
 
     def _prepare(self, event: Prepare) -> None:
         candidate = self._hearing(event.candidate_id, event.span)
@@ -451,7 +424,7 @@ class Direction:
             },
         )
 
-    async def _follow(self, segment_id: str, hearing: _Hearing) -> None:
+    async def _follow(self, segment_id: str, hearing: Hearing) -> None:
         """Wait until the utterance is spoken, or has failed; then its record is complete but for the playing."""
         interpretation = hearing.interpretation
         try:
@@ -591,9 +564,3 @@ class Direction:
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,
         }
-
-
-def _unhurt(words: tuple[Word, ...], span: Span) -> tuple[Word, ...]:
-    """The words of a span that ends in a forced cut, without the one that the cut went through."""
-    border = span.end_sample - RAGGED_MS * LEG_RATE_HZ // 1000
-    return words[:-1] if words and (words[-1].end_sample or 0) > border else words

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A recognition on its way, and what is made of its words beside a forced cut.
+
+A talker who never pauses is cut in mid-word. The sound behind a cut is therefore recognised with some of what lies
+before it, and the words of both are joined by their times (SPEC S3.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gateway.call.interpretation import Interpretation
+from gateway.call.live import LiveUtterance, words_on_leg
+from gateway.call.party import LEG_RATE_HZ
+from gateway.speech.jobs import Recognition
+from gateway.stream.events import Span
+from gateway.stream.join import join
+from gateway.stream.words import Word, written
+
+RAGGED_MS = 60  # a word that ends so near to a cut was probably cut; the next window hears it whole
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """A recognition on its way, the utterance it belongs to, and the sound it covers."""
+
+    interpretation: Interpretation
+    live: LiveUtterance
+    span: Span
+
+
+async def text_beside_cut(
+    span: Span, before: Hearing | None, is_cut: bool, counts: Counter[str], heard: Recognition
+) -> str:
+    """The text of a recognition beside a forced cut: no word twice, and none that the cut went through.
+
+    ``before`` is what was heard up to the cut at the span's beginning, ``is_cut`` says whether it also ends in one.
+    """
+    words = words_on_leg(heard.words, span, LEG_RATE_HZ)
+    if not words:
+        return heard.text
+    if before is not None:
+        await before.interpretation.heard.wait()
+        earlier = before.interpretation.outcome.heard
+        known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, LEG_RATE_HZ), before.span)
+        joined = join(known, words, rate_hz=LEG_RATE_HZ, seam=(span.first_sample, before.span.end_sample))
+        counts[f"joined-{joined.decided_by.value}"] += 1
+        words = joined.words[len(known) :]
+    return written(_unhurt(words, span) if is_cut else words)
+
+
+def _unhurt(words: tuple[Word, ...], span: Span) -> tuple[Word, ...]:
+    """The words of a span that ends in a forced cut, without the one that the cut went through."""
+    border = span.end_sample - RAGGED_MS * LEG_RATE_HZ // 1000
+    return words[:-1] if words and (words[-1].end_sample or 0) > border else words
