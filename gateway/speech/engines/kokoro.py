@@ -17,7 +17,7 @@ import numpy as np
 
 from gateway.speech.engines.clip import Sound, spoken
 from gateway.speech.engines.espeak import phonemes
-from gateway.speech.engines.onnx_session import open_session
+from gateway.speech.engines.openvino_session import OpenVinoSession
 from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
@@ -46,7 +46,7 @@ class KokoroSynthesizer:
         if voice is not None and voice not in self._styles:
             raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._styles)}")
         names = tuple(sorted(self._styles, key=lambda name: (name != voice, name)))
-        self._session = open_session(model_dir / "model.onnx", threads, arena=True)
+        self._session = OpenVinoSession(model_dir / "model.onnx", threads)
         self.capabilities = SynthesizerCapabilities(
             voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
         )
@@ -72,13 +72,12 @@ class KokoroSynthesizer:
             return np.zeros(0, dtype=np.float32)
         style = self._styles[voice]
         sound = self._session.run(
-            None,
             {
                 "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
                 "style": style[min(len(tokens), len(style) - 1)][None].astype(np.float32),
                 "speed": np.array([tempo], dtype=np.float32),
-            },
-        )[0]
+            }
+        )
         return np.asarray(sound, dtype=np.float32).reshape(-1)
 
     def tokens(self, ipa: str) -> list[int]:

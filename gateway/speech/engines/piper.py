@@ -26,9 +26,7 @@ class PiperSynthesizer:
         if model is None:
             raise ModelMissing(f"no Piper voice (*.onnx) in {model_dir.name}: run `gateway models pull`")
         settings = json.loads(model.with_name(model.name + ".json").read_text(encoding="utf-8"))
-        self._voice = PiperVoice(
-            session=open_session(model, threads, arena=False), config=PiperConfig.from_dict(settings)
-        )
+        self._voice = PiperVoice(session=open_session(model, threads), config=PiperConfig.from_dict(settings))
         self._speakers: dict[str, int | None] = dict(self._voice.config.speaker_id_map) or {model.stem: None}
         names = tuple(self._speakers)
         if voice is not None:
