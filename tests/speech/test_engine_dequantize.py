@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,3 +129,9 @@ def test_integers_that_somebody_else_reads_stay(tmp_path: Path) -> None:
 def test_every_layer_of_kokoro_is_known(model_dir: Callable[[str], Path]) -> None:
     model = dequantized(onnx.load(model_dir("kokoro-82m-int8") / "model.onnx"))
     assert not [node.name for node in model.graph.node if node.op_type in ("ConvInteger", "MatMulInteger")]
+
+
+def test_the_runtime_reports_to_nobody() -> None:
+    code = "import gateway.speech.engines.openvino_session, sys; print(sys.modules['openvino_telemetry'])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.strip() == "None"
