@@ -101,6 +101,7 @@ class Gateway:
             limits=CallLimits(
                 settings.dialplan.ring_timeout_s, settings.call.longest_s, settings.call.silence_hangup_s
             ),
+            leads_to=self.dialplan.leads_to,
             disclosure=settings.call.disclosure,
             recordings=settings.recording.dir if settings.recording.enabled else None,
             ducking=ducking(settings),

@@ -24,6 +24,8 @@ class FrameRing:
         self._frames: deque[Frame] = deque(maxlen=capacity_frames)
         self._capacity = capacity_frames
         self._wake = wake
+        self.next_sample = 0
+        """The sample behind the newest frame; written by put only."""
         self._put = 0  # written by put only
         self._taken = 0  # written by drain only
         self._high_water = 0
@@ -32,6 +34,7 @@ class FrameRing:
     def put(self, frame: Frame) -> None:
         """Take one frame. Never blocks and never raises."""
         self._frames.append(frame)
+        self.next_sample = frame.end_sample
         self._put += 1
         self._high_water = max(self._high_water, len(self._frames))
         if self._wake is not None:

@@ -31,6 +31,7 @@ from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, ON_HOLD
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
+from gateway.call.transfer import Transfers
 from gateway.sip.events import Answered, Ended, MediaActive, MediaHeld, Ringing, SipEvent
 from gateway.state import call_scope
 
@@ -73,6 +74,7 @@ class Call:
         self._bridged_at = 0.0
         self._active_ns = 0  # when the parties could last begin to speak: bridged, or back from hold
         self._tasks: set[asyncio.Task[None]] = set()
+        self._transfers = Transfers(call_id, desk, self)
         self.utterances: Counter[str] = Counter()
 
     def _party(self, side: str, leg: str, language: str) -> Party:
@@ -103,13 +105,15 @@ class Call:
 
     # --- what comes from outside --------------------------------------------------------------------------------
 
-    def legs(self) -> tuple[str, str]:
-        """The ids of both legs."""
-        return self.a.leg, self.b.leg
+    def legs(self) -> tuple[str, ...]:
+        """The ids of both legs, and of all that took or were to take the place of one."""
+        return self.a.line, self.b.line, *self._transfers.legs
 
     def on_sip(self, event: SipEvent) -> None:
         """Take an event of one of the legs."""
-        party = self.a if event.leg == self.a.leg else self.b
+        party = self._party_of(event.leg)
+        if self._transfers.on_sip(self._party_of, event) or party is None:
+            return
         match event:
             case Ringing():
                 self._apply(party, LegEvent.RING)
@@ -124,6 +128,10 @@ class Call:
                 self._leg_ended(party, event)
             case _:
                 pass
+
+    def _party_of(self, leg: str) -> Party | None:
+        """The party that is on this leg now; None for one that was replaced."""
+        return next((party for party in (self.a, self.b) if party.leg == leg), None)
 
     def end(self, ending: Ending) -> None:
         """End the call now, without last words (shutdown, operator, longest call)."""
@@ -166,7 +174,7 @@ class Call:
                 direction.pause(f"{HOLD}-{party.side}")
             else:
                 direction.resume(f"{HOLD}-{party.side}")
-        other = self.b if party is self.a else self.a
+        other = self.other(party)
         if self._is_up(other) and held:
             other.prompt(ON_HOLD, self._desk.booth.prompts.clip(other.language, ON_HOLD))
         self._active_ns = self._booth.clock()
@@ -177,6 +185,31 @@ class Call:
         # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._wake.set)
+
+    # --- transfers --------------------------------------------------------------------------------------------------
+
+    def replaced(self, party: Party, *, active: bool) -> None:
+        """Somebody else has taken a party's place: tell them what they are in."""
+        self._hold(party, held=not active)
+        if self._desk.disclosure:
+            party.prompt(CALLEE_DISCLOSURE, self._desk.booth.prompts.clip(party.language, CALLEE_DISCLOSURE))
+        self._changed.set()
+
+    def left_alone(self, party: Party, ending: Ending) -> None:
+        """A party has left, and its successor did not come: the other one hears why."""
+        self._end_with(ending)
+        other = self.other(party)
+        other.prompt(ending.reason, self._desk.booth.prompts.clip(other.language, ending.reason))
+        self.direction_from(party).stop()
+        self._apply(party, LegEvent.END)
+
+    def ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
+        """Let a party hear that somebody's telephone rings."""
+        self._spawn(self._ring_back(party, rings, waits))
+
+    def other(self, party: Party) -> Party:
+        """The other side."""
+        return self.b if party is self.a else self.a
 
     # --- the call's life ----------------------------------------------------------------------------------------
 
@@ -226,7 +259,7 @@ class Call:
         if desk.disclosure:
             # queued before the leg exists: the first thing the called party hears, before any translation
             b.prompt(CALLEE_DISCLOSURE, desk.booth.prompts.clip(b.language, CALLEE_DISCLOSURE))
-        self._spawn(self._ring_back())
+        self.ring_back(a, lambda: b.machine.state is LegState.RINGING, lambda: self.phase is CallPhase.CONNECTING)
         await self._dial(b, self.match.destination)
 
     async def _dial(self, party: Party, uri: str) -> None:
@@ -246,13 +279,13 @@ class Call:
                 self._end_with(termination.CALLER_NO_ANSWER)
             self._hang_up(party)
 
-    async def _ring_back(self) -> None:
-        """The caller hears that it rings, as on any telephone."""
+    async def _ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
+        """A party hears that it rings, as on any telephone."""
         samples = np.arange(int(RINGBACK_ON_S * LEG_RATE_HZ))
         tone = (RINGBACK_LEVEL * np.sin(2 * np.pi * RINGBACK_HZ * samples / LEG_RATE_HZ)).astype(np.int16)
-        while self.phase is CallPhase.CONNECTING:
-            if self.b.machine.state is LegState.RINGING:
-                self.a.playout.enqueue(Clip("ring-back", ClipKind.CUE, tone))
+        while waits():
+            if rings():
+                party.playout.enqueue(Clip("ring-back", ClipKind.CUE, tone))
                 await asyncio.sleep(RINGBACK_PERIOD_S)
             else:
                 await asyncio.sleep(TICK_S)
@@ -317,6 +350,9 @@ class Call:
         self._apply(party, LegEvent.HANGUP)
         if state is LegState.IDLE:
             return
+        if self._transfers.give_up(party):
+            self._apply(party, LegEvent.END)
+            return
         ending = self.ending or termination.INTERNAL_ERROR
         code = ending.sip_code if state in (LegState.OFFERED, LegState.ANSWERING) else 0
         self._desk.user_agent.hangup(party.leg, code, headers=ending.sip_headers())
@@ -326,7 +362,8 @@ class Call:
         direction = self.direction_to(party)
 
         def heard() -> bool:
-            return (direction.over and party.playout.is_idle()) or party.held or not self._is_up(party)
+            heard_out = direction.over and party.playout.is_idle()
+            return heard_out or party.held or self._transfers.left(party) or not self._is_up(party)
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._desk.limits.last_words_s):
@@ -370,6 +407,7 @@ class Call:
         party.machine.apply(event)
         if party.machine.state is LegState.UP and not party.was_up:
             party.was_up = True
+            self._transfers.permit(party)
             self.direction_from(party).listen()
         forced = call_of(self.a.machine.state, self.b.machine.state)
         if forced.phase is not self.phase:

@@ -107,6 +107,8 @@ class Desk:
     bus: EventBus
     glossaries: Glossaries
     limits: CallLimits = field(default_factory=CallLimits)
+    leads_to: Callable[[str, str], bool] = lambda uri, language: False
+    """Whether a party with this language may be called at this address (`DialPlan.leads_to`)."""
     disclosure: bool = True
     recordings: Path | None = None
     ducking: Ducking = field(default_factory=Ducking)

@@ -18,6 +18,12 @@ import yaml
 
 LANGUAGE = re.compile(r"^[a-z]{2,3}$")
 _URI = re.compile(r"^sips?:[^\s@<>\"]+(@[^\s@<>\"]+)?$")
+_SIMPLE_URI = re.compile(
+    r"sips?:(?P<user>[^\s@<>\"?;:]+)@(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?"
+    r"(;transport=(udp|tcp)|;user=(phone|ip))*\Z",
+    re.IGNORECASE,
+)
+_ANY = "~any~"  # stands in a destination for what was dialled; no number can hold a tilde
 _DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
 _KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name"}
 MODES = ("consecutive", "simultaneous")
@@ -84,6 +90,44 @@ class DialPlan:
                 raise LookupError(f"X-Translate: {wish[:20]!r} is not a language pair such as en-pt")
             route = replace(route, source=source, target=target)
         return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
+
+    def leads_to(self, uri: str, language: str) -> bool:
+        """Whether some route calls this address, and for a party that speaks this language.
+
+        The address has to be one that the route's destination can become, to the port; of parameters only ``transport``
+        and ``user`` are taken, because others send the call elsewhere (RFC 3261 section 19.1.1: maddr, headers).
+        """
+        address = _Address.of(uri)
+        if address is None:
+            return False
+        return any(route.target == language and _reaches(route, address) for route in self.routes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    user: str
+    host: str
+
+    @classmethod
+    def of(cls, uri: str) -> _Address | None:
+        found = _SIMPLE_URI.match(uri)
+        return cls(found["user"], f"{found['host'].lower()}:{found['port'] or 5060}") if found else None
+
+
+def _reaches(route: Route, address: _Address) -> bool:
+    template = _Address.of(route.destination.replace("{rest}", _ANY).replace("{number}", _ANY))
+    if template is None or template.host != address.host:
+        return False
+    if route.number is not None:
+        return template.user.replace(_ANY, route.number) == address.user
+    before, blank, after = template.user.partition(_ANY)
+    if not blank:
+        return template.user == address.user
+    if not (address.user.startswith(before) and address.user.endswith(after)):
+        return False
+    filled = address.user[len(before) : len(address.user) - len(after)]
+    whole = "{number}" in route.destination
+    return bool(_DIALLED.match(filled)) and (not whole or filled.startswith(route.prefix or ""))
 
 
 def load_dialplan(path: Path, default_mode: str = "consecutive") -> DialPlan:

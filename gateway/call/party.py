@@ -35,6 +35,8 @@ class Party:
     ) -> None:
         self.side = side
         self.leg = leg
+        self.line = leg
+        """What its sound is called all along: the first leg's id, also when another leg took its place."""
         self.language = language
         self.machine = LegMachine(leg)
         self.ring = FrameRing(RING_FRAMES, wake)

@@ -19,7 +19,7 @@ from gateway.call.bridge import Call
 from gateway.call.desk import Desk
 from gateway.call.dialplan import DialPlan, Match
 from gateway.call.termination import Ending
-from gateway.sip.events import Incoming, SipEvent
+from gateway.sip.events import Incoming, Referred, SipEvent
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +70,11 @@ class Switchboard:
         call = self._by_leg.get(event.leg)
         if call is None:
             self._counts["events_without_call"] += 1
+            if isinstance(event, Referred) and self._user_agent is not None:  # asked for at the last moment
+                self._user_agent.hangup(event.successor)
             return
+        if isinstance(event, Referred):
+            self._by_leg[event.successor] = call
         call.on_sip(event)
 
     def _offered(self, offer: Incoming) -> None:

@@ -131,6 +131,10 @@ class SipUserAgent:
         """Bind the leg's sound; before the answer, so that the first word is heard."""
         self._post(lambda: self._switch.attach(leg, sink, source))
 
+    def permit_transfer(self, leg: str, allowed: Callable[[str], bool]) -> None:
+        """Let the far end of a leg refer us to the addresses that ``allowed`` names; without it REFER gets 603."""
+        self._post(lambda: self._switch.permit_transfer(leg, allowed))
+
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""
         extra = dict(headers or {})

@@ -54,6 +54,14 @@ class MediaHeld:
 
 
 @dataclass(frozen=True, slots=True)
+class Referred:
+    """The far end of ``leg`` asked to be replaced (REFER), was permitted to, and ``successor`` is being dialled."""
+
+    leg: str
+    successor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The leg is gone. ``code``/``phrase`` are SIP's last word (200 for a BYE of an answered call)."""
 
@@ -71,4 +79,4 @@ class Digit:
     digit: str
 
 
-SipEvent = Incoming | Ringing | Answered | MediaActive | MediaHeld | Ended | Digit
+SipEvent = Incoming | Ringing | Answered | MediaActive | MediaHeld | Referred | Ended | Digit

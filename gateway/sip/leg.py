@@ -21,6 +21,7 @@ from gateway.sip.port import LegPort, LegTap
 log = structlog.get_logger(__name__)
 
 OK = 200
+ACCEPTED = 202
 DECLINE = 603
 
 
@@ -32,6 +33,9 @@ class CallEvents(Protocol):
 
     def call_media(self, call: SipCall) -> None:
         """Offer and answer were settled anew."""
+
+    def call_transfer(self, call: SipCall, target: str) -> SipCall | None:
+        """The peer refers us to another address: the call for the library to place there, None to refuse."""
 
     def call_digit(self, call: SipCall, digit: str) -> None:
         """A digit came, by RFC 4733 or INFO."""
@@ -51,6 +55,9 @@ class Leg:
     ringing_code: int = 0
     confirmed: bool = False
     ended_here: bool = False
+    may_refer: Callable[[str], bool] | None = None
+    successor: str = ""
+    """Id of the leg that the peer referred us to."""
     rtp: dict[str, float] = field(default_factory=dict)
 
     def release_media(self) -> None:
@@ -97,6 +104,15 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
 
     def onCallTransferRequest(self, prm: Any) -> None:
         prm.statusCode = DECLINE
+        self._tell("call_transfer", lambda: self._transfer(prm))
+
+    def _transfer(self, prm: Any) -> None:
+        """Accept a REFER: the library places the call it is given, and sends the NOTIFYs about it."""
+        successor = self._events.call_transfer(self, str(prm.dstUri))
+        if successor is not None:
+            prm.newCall = successor
+            prm.opt.audioCount, prm.opt.videoCount = 1, 0
+            prm.statusCode = ACCEPTED
 
     def onCallReplaceRequest(self, prm: Any) -> None:
         prm.statusCode = DECLINE

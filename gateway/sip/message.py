@@ -100,6 +100,12 @@ def is_safe_uri(uri: str) -> bool:
     return bool(re.match(r"sips?:[^\s<>\"]+\Z", uri, re.IGNORECASE)) and uri.isprintable()
 
 
+def bare_uri(value: str) -> str:
+    """The URI of a name-addr such as ``"Ana" <sip:1002@host>`` (RFC 3261 section 20.10), or of a bare one."""
+    inside = re.search(r"<([^<>]*)>", _QUOTED.sub("", value))
+    return inside[1] if inside else value.strip()
+
+
 _REDACTIONS = (
     (re.compile(r"(sips?:)[^@\s<>\"]+@", re.IGNORECASE), r"\1…@"),
     (re.compile(r"(tel:)[^\s;>\"]+", re.IGNORECASE), r"\1…"),

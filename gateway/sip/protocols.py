@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from gateway.audio.frames import Frame
@@ -37,6 +37,9 @@ class UserAgent(Protocol):
 
     def attach(self, leg: str, sink: FrameSink, source: FrameSource) -> None:
         """Bind the leg's sound; may be called before media is active."""
+
+    def permit_transfer(self, leg: str, allowed: Callable[[str], bool]) -> None:
+        """Let the far end of a leg refer us to the addresses that ``allowed`` names; called on the owner thread."""
 
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""

@@ -17,10 +17,18 @@ import structlog
 
 from gateway.sip.access import AccessList, source_ip
 from gateway.sip.account import FORBIDDEN, LocalAccount, account_config
-from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Ringing, SipEvent
+from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.leg import Leg, SipCall, active_audio, rtp_counters
-from gateway.sip.message import extension_headers, header_value, is_safe_uri, request_uri, safe_headers, uri_user
+from gateway.sip.message import (
+    bare_uri,
+    extension_headers,
+    header_value,
+    is_safe_uri,
+    request_uri,
+    safe_headers,
+    uri_user,
+)
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
 from gateway.sip.settings import BRIDGE_RATE_HZ, SipSettings
@@ -51,6 +59,7 @@ class LegSwitch:
             "outgoing": 0,
             "ended": 0,
             "refused": 0,
+            "transfers_refused": 0,
             "unknown_leg": 0,
             "unsafe_headers": 0,
             "listener_errors": 0,
@@ -122,6 +131,11 @@ class LegSwitch:
         if leg is not None:
             leg.tap.sink, leg.tap.source = sink, source
 
+    def permit_transfer(self, leg_id: str, allowed: Callable[[str], bool]) -> None:
+        leg = self._find(leg_id)
+        if leg is not None:
+            leg.may_refer = allowed
+
     def hangup(self, leg_id: str, code: int, headers: Mapping[str, str] | None) -> None:
         leg = self._find(leg_id)
         if leg is not None:
@@ -129,12 +143,17 @@ class LegSwitch:
 
     def tick(self) -> None:
         """Sample the counters of all legs; once a second, so that readers never touch the library."""
-        sampled = {}
+        sampled, unplaced = {}, []
         for leg in self._legs.values():
             if leg.call is not None and leg.media_index >= 0:
                 leg.rtp = rtp_counters(leg.call, leg.media_index)
+            if not leg.incoming and leg.call is not None and leg.call.getId() == pj.PJSUA_INVALID_ID:
+                unplaced.append(leg)
             sampled[leg.id] = leg.rtp | leg.tap.statistics() | {"media_active": float(leg.tap.active)}
         self.rtp = sampled
+        for leg in unplaced:  # the library could not place the call of a transfer, and tells only the peer
+            self._release(leg)
+            self._say(Ended(leg.id, UNAVAILABLE, "Not placed", by_remote=False))
 
     # --- callbacks of the library ----------------------------------------------------------------------------------
 
@@ -211,6 +230,26 @@ class LegSwitch:
         if not was_active or codec != leg.codec:
             leg.codec = codec
             self._say(MediaActive(leg.id, codec, BRIDGE_RATE_HZ))
+
+    def call_transfer(self, call: SipCall, target: str) -> SipCall | None:
+        leg, uri = call.leg, bare_uri(target)
+        if (
+            leg is None
+            or leg.may_refer is None
+            or self.closing
+            or leg.successor in self._legs
+            or not leg.may_refer(uri)
+        ):
+            self.counts["transfers_refused"] += 1
+            log.warning("transfer_refused", leg=leg.id if leg is not None else "")
+            return None
+        successor = self._add(f"to-{secrets.token_hex(6)}", incoming=False)
+        successor.call = SipCall(self._account, self)
+        successor.call.leg = successor
+        leg.successor = successor.id
+        self.counts["outgoing"] += 1
+        self._say(Referred(leg.id, successor.id))
+        return successor.call
 
     def call_digit(self, call: SipCall, digit: str) -> None:
         if call.leg is not None:

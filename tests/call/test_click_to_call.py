@@ -54,6 +54,9 @@ class Telephones:
     def attach(self, leg: str, sink: Any, source: Any) -> None:
         pass
 
+    def permit_transfer(self, leg: str, allowed: Any) -> None:
+        pass
+
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         self.done.append(("hangup", leg))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.call.dialplan import DialPlan, DialPlanError, load_dialplan
+from gateway.call.dialplan import DialPlan, DialPlanError, Route, load_dialplan
 from gateway.resources import resource
 
 pytestmark = pytest.mark.unit
@@ -87,3 +87,35 @@ def test_a_missing_plan_names_the_remedy(tmp_path: Path) -> None:
 
 def test_the_shipped_plan_is_good() -> None:
     assert load_dialplan(resource("dialplans/default.yaml")).match("7001")
+
+
+@pytest.mark.parametrize(
+    ("uri", "language", "allowed"),
+    [
+        ("sip:200@pbx.example", "pt", True),
+        ("sip:200@PBX.example:5060;transport=tcp;user=phone", "pt", True),
+        ("sip:200@pbx.example", "en", False),
+        ("sip:200@pbx.example:5062", "pt", False),
+        ("sip:200@other.example", "pt", False),
+        ("sip:200@pbx.example;maddr=192.0.2.66", "pt", False),
+        ("sip:200@pbx.example?Replaces=1", "pt", False),
+        ("sip:200:secret@pbx.example", "pt", False),
+        ("sip:pbx.example", "pt", False),
+        ("sip:ext-7155-x@pbx.example:5070", "en", True),
+        ("sip:ext-7255-x@pbx.example:5070", "en", False),
+        ("sip:ext-71~any~-x@pbx.example:5070", "en", False),
+        ("sip:fixed@192.0.2.9:5070", "pt", True),
+        ("sip:9001@192.0.2.9", "pt", True),
+        ("sip:9002@192.0.2.9", "pt", False),
+    ],
+)
+def test_a16_a_transfer_may_go_where_a_route_goes_in_that_language(uri: str, language: str, allowed: bool) -> None:
+    plan = DialPlan(
+        (
+            Route("a", "en", "pt", "sip:{rest}@pbx.example", prefix="70"),
+            Route("b", "pt", "en", "sip:ext-{number}-x@pbx.example:5070", prefix="71"),
+            Route("c", "en", "pt", "sip:fixed@192.0.2.9:5070", number="8"),
+            Route("d", "en", "pt", "sip:{number}@192.0.2.9", number="9001"),
+        )
+    )
+    assert plan.leads_to(uri, language) is allowed

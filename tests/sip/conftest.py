@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sip_callee import Callee
-from sip_harness import SCENARIOS, AgentProcess, Exchange
+from sip_harness import SCENARIOS, AgentProcess, Exchange, open_exchange
 
 
 @pytest.fixture
@@ -37,32 +36,9 @@ def agents(worker_rtp: Iterator[int]) -> Iterator[Callable[..., AgentProcess]]:
 
 @pytest.fixture(scope="module")
 def exchange(worker_rtp: Iterator[int]) -> Iterator[Exchange]:
-    """A gateway without models for the tests of a module: 7001 leads from en to pt, to a called party of the test's."""
-    with Callee() as callee, Callee() as third:
-        there = f"sip:{{rest}}@127.0.0.1:{third.port}"
-        routes = [
-            {
-                "name": "b",
-                "source": "en",
-                "target": "pt",
-                "number": "7001",
-                "destination": f"sip:b@127.0.0.1:{callee.port}",
-            },
-            {"name": "to-en", "source": "pt", "target": "en", "prefix": "72", "destination": there},
-            {
-                "name": "to-pt",
-                "source": "en",
-                "target": "pt",
-                "prefix": "73",
-                "destination": f"sip:{{rest}}@127.0.0.1:{callee.port}",
-            },
-        ]
-        agent = AgentProcess(next(worker_rtp), program="exchange", routes=routes)
-        yield Exchange(agent, callee, third)
-        try:
-            assert agent.stop() == 0, "".join(agent.errors[-40:])
-        finally:
-            agent.kill()
+    """A gateway without models for the tests of a module."""
+    with open_exchange(next(worker_rtp)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

@@ -103,6 +103,7 @@ async def main() -> int:
         bus=bus,
         glossaries=Glossaries(nowhere),
         limits=CallLimits(**options.get("limits", {})),
+        leads_to=plan.leads_to,
         disclosure=False,
     )
     board.open(desk, frozenset({("en", "pt"), ("pt", "en")}))

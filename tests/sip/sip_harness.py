@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,24 @@ class Exchange:
     def position(self) -> int:
         """The number of events so far."""
         return len(self.agent.lines)
+
+
+@contextmanager
+def open_exchange(first_rtp: int, **options: Any) -> Iterator[Exchange]:
+    """7001 leads from English to Portuguese, to the called party; 72… leads to the third one."""
+    with Callee() as callee, Callee() as third:
+        b, c = f"127.0.0.1:{callee.port}", f"127.0.0.1:{third.port}"
+        routes = [
+            {"name": "b", "source": "en", "target": "pt", "number": "7001", "destination": f"sip:b@{b}"},
+            {"name": "to-en", "source": "pt", "target": "en", "prefix": "72", "destination": f"sip:{{rest}}@{c}"},
+            {"name": "to-pt", "source": "en", "target": "pt", "prefix": "73", "destination": f"sip:{{rest}}@{b}"},
+        ]
+        agent = AgentProcess(first_rtp, program="exchange", routes=routes, **options)
+        try:
+            yield Exchange(agent, callee, third)
+            assert agent.stop() == 0, "".join(agent.errors[-40:])
+        finally:
+            agent.kill()
 
 
 def free_port() -> int:
