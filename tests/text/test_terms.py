@@ -2,15 +2,22 @@
 from __future__ import annotations
 
 import itertools
+import random
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.text.terms import Slot, Term, TermList, unmask
+from gateway.text.placeholders import Slot, mask, unmask
+from gateway.text.terms import Term, TermList
 
 pytestmark = pytest.mark.unit
+
+
+def masked_by(terms: TermList, text: str) -> tuple[str, tuple[Slot, ...]]:
+    return mask(text, terms.find(text))
 
 
 def found(terms: list[Term], text: str) -> list[str]:
@@ -110,7 +117,7 @@ def test_a_text_without_terms_is_left_alone() -> None:
 
 def test_h12_placeholders_may_swap_but_not_vanish_or_double() -> None:
     terms = TermList(1, (Term(("Acme",), "ACME S.A."), Term(("bond",), "título")))
-    masked, slots = terms.mask("Acme sold the bond")
+    masked, slots = masked_by(terms, "Acme sold the bond")
     one, two = (slot.token for slot in slots)
     assert masked == f"{one} sold the {two}"
     assert unmask(f"O {two} foi vendido pela {one}.", slots) == "O título foi vendido pela ACME S.A.."
@@ -128,7 +135,7 @@ def test_h12_placeholders_may_swap_but_not_vanish_or_double() -> None:
 
 
 def test_placeholders_avoid_letters_that_are_in_the_text() -> None:
-    _, (slot,) = TermList(1, (Term(("Acme",), "A"),)).mask("zxaa and Acme")
+    _, (slot,) = masked_by(TermList(1, (Term(("Acme",), "A"),)), "zxaa and Acme")
     assert not slot.token.casefold().startswith("zx")
     assert unmask("nothing masked", ()) == "nothing masked"
     assert unmask("half Xqaa", (Slot("Xqaa", "x"), Slot("Xqab", "y"))) is None
@@ -140,7 +147,7 @@ def test_placeholders_avoid_letters_that_are_in_the_text() -> None:
 )
 def test_masking_and_unmasking_give_the_prescribed_text(forms: list[str], text: str) -> None:
     terms = TermList(1, tuple(Term((form,), never_translate=True) for form in forms))
-    masked, slots = terms.mask(text)
+    masked, slots = masked_by(terms, text)
     hits = terms.find(text)
     assert [slot.target for slot in slots] == [hit.found for hit in hits]
     assert all(before.end <= after.start for before, after in itertools.pairwise(hits))
@@ -156,3 +163,52 @@ def test_masking_and_unmasking_give_the_prescribed_text(forms: list[str], text: 
 def test_useless_terms_are_refused(wrong: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(ValueError, match="term"):
         Term(**wrong)  # type: ignore[arg-type]
+
+
+def test_h10_each_form_has_its_own_target_and_any_target_counts() -> None:
+    terms = TermList(1, (Term(("invoice", "invoices"), "fatura", ("fatura", "faturas")),))
+    assert terms.apply("two invoices", "duas faturas").hits
+    assert terms.apply("the invoices", "a fatura").hits, "a translator may say the singular"
+    assert terms.apply("two invoices", "duas invoices").text == "duas faturas"
+    assert terms.apply("an invoice", "uma conta", {"invoice": "conta"}).text == "uma fatura"
+
+
+def test_h10_another_ending_counts_when_the_term_inflects() -> None:
+    assert TermList(1, (Term(("meeting",), "reunião", inflects=True),)).apply("meetings meeting", "as reuniões").hits
+    assert not TermList(1, (Term(("meeting",), "reunião", inflects=True),)).apply("the meeting", "a reforma").hits
+    assert not TermList(1, (Term(("meeting",), "reunião"),)).apply("the meeting", "as reuniões").hits
+
+
+def test_a_repair_at_the_beginning_of_a_sentence_has_a_capital() -> None:
+    terms = TermList(1, (Term(("screening",), "triagem"), Term(("iPhone",), never_translate=True)))
+    assert terms.apply("Screening is done", "Screening terminou").text == "Triagem terminou"
+    assert terms.apply("The screening", "Rastreio terminou", {"screening": "rastreio"}).text == "Triagem terminou"
+    assert terms.apply("iPhone", "Iphone").text == "Iphone"
+
+
+def test_a_short_form_that_is_a_word_of_the_other_language_is_not_searched_there() -> None:
+    applied = TermList(1, (Term(("no",), "nenhum"),)).apply("there is no pain", "sem dor no peito")
+    assert applied.text == "sem dor no peito"
+    assert applied.missed
+
+
+def test_ten_thousand_terms_do_not_cost_more_than_their_longest_form() -> None:
+    """Not a time but a count: walks through the automaton, and spellings that had to be looked at."""
+    chance = random.Random(3)
+    many = [
+        Term(("".join(chance.choices("abcdefgh ", k=chance.randint(3, 30))).strip() + "x",), "t") for _ in range(10_000)
+    ]
+    text = " ".join(chance.choice(many).forms[0] for _ in range(25))[:500]
+    steps = 0
+    terms = TermList(1, tuple(many))
+    walk = terms._trie.longest_first
+
+    def counted(text: str, at: int) -> Any:
+        nonlocal steps
+        found = walk(text, at)
+        steps += 1 + len(found)
+        return found
+
+    terms._trie.longest_first = counted  # type: ignore[method-assign]
+    assert len(terms.find(text)) >= 10
+    assert steps < 3 * 500

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How words are spoken: found in the text that a voice is about to say, as respellings or as IPA.
+
+The text that is shown stays as it is. What a voice takes is its own affair; it gets both, with the words as they stand
+in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gateway.text.terms import Term, TermList
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """``written`` in a text is spoken as ``say`` (a respelling) or ``ipa``; one of them may be empty."""
+
+    written: str
+    say: str = ""
+    ipa: str = ""
+
+
+def letter_by_letter(written: str) -> str:
+    """A respelling that makes a voice name the letters: "AAPL" → "A. A. P. L."."""
+    return " ".join(f"{char.upper()}." if char.isalpha() else char for char in written if not char.isspace())
+
+
+@dataclass(frozen=True)
+class Pronunciations:
+    """The pronunciations of one language. Immutable."""
+
+    entries: tuple[Spoken, ...] = ()
+    _finder: TermList = field(init=False, repr=False, compare=False)
+    _by_term: dict[Term, Spoken] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Build the finder; of two entries for one word the first is taken."""
+        by_term: dict[Term, Spoken] = {}
+        for entry in self.entries:
+            by_term.setdefault(Term((entry.written,), never_translate=True), entry)
+        object.__setattr__(self, "_by_term", by_term)
+        object.__setattr__(self, "_finder", TermList(0, tuple(by_term)))
+
+    def within(self, text: str) -> tuple[Spoken, ...]:
+        """The pronunciations of the words in a text (NFC), each once, as the text writes them."""
+        found: Iterable[Spoken] = (
+            Spoken(hit.found, self._by_term[hit.term].say, self._by_term[hit.term].ipa)
+            for hit in self._finder.find(text)
+        )
+        return tuple(dict.fromkeys(found))
