@@ -26,7 +26,9 @@ from gateway.audio.original import Ducking
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
-from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, load_glossary
+from gateway.call.glossary import GLOBAL_SCOPE, Glossaries
+from gateway.call.glossary_document import GlossaryError
+from gateway.call.glossary_file import GlossaryFile
 from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
@@ -51,6 +53,7 @@ from gateway.telemetry.logs import Level, configure_logging
 log = structlog.get_logger(__name__)
 
 DRAIN_S = 30.0
+TERMS_FILE_S = 2.0  # between two looks at the term list's file
 MOST_THREADS = 4  # models of this size gain nothing from more
 
 
@@ -94,7 +97,7 @@ class Gateway:
         await prompts.load(speech, NEEDED)
         desk = Desk(
             booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices)),
-            glossaries=await self._glossaries(),
+            glossaries=await self._glossaries(stack),
             user_agent=user_agent,
             register=self.state,
             bus=self.bus,
@@ -145,13 +148,35 @@ class Gateway:
             timeout_s=redis.timeout_s,
         )
 
-    async def _glossaries(self) -> Glossaries:
+    async def _glossaries(self, stack: contextlib.AsyncExitStack) -> Glossaries:
         """The glossaries in force: Redis' own, after the file's was put there. Reading them costs a call nothing."""
         assert self.state is not None
         await self.state.get_terms(GLOBAL_SCOPE)
         if self.settings.terms.file is not None:
-            await self.state.set_terms(GLOBAL_SCOPE, load_glossary(self._loaded.find(self.settings.terms.file)))
-        return Glossaries(self.state)
+            file = GlossaryFile(self._loaded.find(self.settings.terms.file))
+            await self.state.set_terms(GLOBAL_SCOPE, file.read())
+            stack.push_async_callback(_cancelled, asyncio.create_task(self._follow(file), name="terms-file"))
+        loop = asyncio.get_running_loop()
+        glossaries = Glossaries(
+            self.state,
+            shipped=self.settings.terms.idioms,
+            spawn=lambda work: loop.run_in_executor(None, work),
+        )
+        self.state.on_terms_changed(glossaries.changed)
+        return glossaries
+
+    async def _follow(self, file: GlossaryFile) -> None:
+        """Put the file's list in force again whenever it was edited; a bad one is told and changes nothing."""
+        assert self.state is not None
+        while True:
+            await asyncio.sleep(TERMS_FILE_S)
+            try:
+                data = await asyncio.to_thread(file.news)
+                if data is not None:
+                    terms = await self.state.set_terms(GLOBAL_SCOPE, data)
+                    log.info("terms_file_read", version=terms.version)
+            except (GlossaryError, ValueError) as error:
+                log.warning("terms_file_refused", faults=len(str(error).splitlines()))
 
     async def _write_events(self, stack: contextlib.AsyncExitStack, path: Path) -> None:
         """Every call event as a JSON line. It holds what people said: the operator asked for it by name."""

@@ -40,7 +40,7 @@ class Ahead:
 
     def consider(self, words: Sequence[Word]) -> None:
         """So much of the utterance is known: look whether its translation has a beginning worth making."""
-        known = written(words)
+        known, _ = self._plan.lexicon.rules.replaced(written(words))
         idle = self._task is None or self._task.done()
         if self._stopped or not self._plan.first_chars or not idle or len(self._pieces) >= MOST_TRIES:
             return
@@ -69,10 +69,11 @@ class Ahead:
     async def _make(self, known: str) -> None:
         plan = self._plan
         try:
+            known, _ = plan.lexicon.idioms.replaced(known)
             task = TranslateTask(tuple(sentences(known, plan.source)), plan.source, plan.target)
             done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
             assert isinstance(done.result, Translation)
-            text = " ".join(done.result.texts).strip()
+            text = plan.lexicon.terms.apply(known, " ".join(done.result.texts).strip()).text
             piece = beginning(text, plan.target, plan.first_chars)
             if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
                 return

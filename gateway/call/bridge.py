@@ -33,7 +33,7 @@ from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
 from gateway.call.transfer import Transfers
 from gateway.sip.events import Answered, Ended, MediaActive, MediaHeld, Ringing, SipEvent
-from gateway.state import call_scope
+from gateway.state import call_scope, trunk_scope
 
 log = structlog.get_logger(__name__)
 
@@ -58,8 +58,8 @@ class Call:
         self.ending: Ending | None = None
         self.phase = CallPhase.SETUP
         self._desk = desk
-        scope = call_scope(call_id)
-        self._booth = replace(desk.booth, glossary=lambda: desk.glossaries.current(scope))
+        scopes = (call_scope(call_id), *((trunk_scope(match.trunk),) if match.trunk else ()))
+        self._booth = replace(desk.booth, glossary=lambda: desk.glossaries.current(scopes))
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()

@@ -162,7 +162,7 @@ class ClauseSpeaker:
         if failure is not None:
             self._on_lost(clause.clause_id, failure)
             return
-        self._before = (clause.text, speaking.outcome.target_text)
+        self._before = (speaking.outcome.source_text, speaking.outcome.target_text)
         if not speaking.outcome.first_audio_ns:
             self._on_lost(clause.clause_id, "nothing-to-say")
 
@@ -172,8 +172,9 @@ class ClauseSpeaker:
         source, spoken = self._before
         plan = clause.plan
         try:
+            both, _ = plan.lexicon.idioms.replaced(f"{source} {clause.text}")
             done = await self._speech.submit(
-                self._leg, TranslateTask((f"{source} {clause.text}",), plan.source, plan.target), Priority.FINAL
+                self._leg, TranslateTask((both,), plan.source, plan.target), Priority.FINAL
             ).result()
         except SpeechError:
             return None

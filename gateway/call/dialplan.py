@@ -58,6 +58,8 @@ class Match:
     destination: str
     first: str | None = None
     """URI of the first party, when the gateway dials both (click-to-call); None: the first party dialled us."""
+    trunk: str = ""
+    """The trunk that the call came in by, if it did: its terms hold."""
 
 
 class DialPlan:

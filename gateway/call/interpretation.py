@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -23,6 +23,7 @@ import structlog
 from gateway.call.ahead import Ahead
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
+from gateway.call.rendering import Rendered, render
 from gateway.speech.errors import QueueFull, SpeechError
 from gateway.speech.jobs import (
     Done,
@@ -37,8 +38,6 @@ from gateway.speech.jobs import (
 )
 from gateway.speech.protocols import SpeechService, Ticket
 from gateway.text.hotwords import repair_hotwords
-from gateway.text.sentences import sentences
-from gateway.text.terms import unmask
 
 log = structlog.get_logger(__name__)
 
@@ -54,9 +53,12 @@ class Outcome:
     target_text: str = ""
     confidence: float = 0.0
     rejected: str | None = None
-    term_hits: int = 0
-    term_repairs: int = 0
-    term_misses: int = 0
+    hotwords: int = 0
+    """Misheard words that were pulled to a hotword."""
+    rules: int = 0
+    """Corrections by the rule map."""
+    rendered: Rendered = field(default_factory=lambda: Rendered(""))
+    """The translation, and what became of its terms and idioms."""
     heard: Recognition | None = None
     """The recognition itself, with its words where they were asked for."""
     submitted_ns: int = 0
@@ -98,7 +100,7 @@ class Interpretation:
         self.plan = plan
         self.outcome = Outcome()
         self._hearing = (
-            RecognizeTask(source, plan.source, plan.hotwords, words=words or not speak)
+            RecognizeTask(source, plan.source, plan.lexicon.hotwords, words=words or not speak)
             if isinstance(source, bytes)
             else None
         )
@@ -107,7 +109,7 @@ class Interpretation:
         self.heard = asyncio.Event()
         """Set when the recognition is there, or never will be."""
         if isinstance(source, str):
-            self.outcome.source_text = source
+            self.outcome.source_text, self.outcome.rules = plan.lexicon.rules.replaced(source)
         self.speaks = speak
         """False when it is only heard, and others speak."""
         self._known_translation = translation
@@ -193,7 +195,9 @@ class Interpretation:
         outcome.heard = heard
         self.heard.set()
         text = await self._settle(heard) if self._settle is not None else heard.text
-        outcome.source_text, _ = repair_hotwords(text.strip(), self.plan.hotwords, heard.confidence)
+        text, repairs = repair_hotwords(text.strip(), self.plan.lexicon.hotwords, heard.confidence)
+        outcome.source_text, outcome.rules = self.plan.lexicon.rules.replaced(text)
+        outcome.hotwords = len(repairs)
         outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
         outcome.rejected = heard.rejected
         if outcome.source_text and outcome.confidence < self.plan.repeat_below:
@@ -204,24 +208,16 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        plain = self._known_translation or await self._translated(outcome.source_text)
-        checked = plan.terms.apply(outcome.source_text, plain)
-        text, missed = checked.text, len(checked.missed)
-        if missed:  # what cannot be repaired afterwards is held by placeholders, if the engine returns them all
-            masked, slots = plan.terms.mask(outcome.source_text)
-            held = unmask(await self._translated(masked), slots)
-            if held is not None:
-                text, missed = held, 0
-        outcome.target_text = text.strip()
-        outcome.term_hits, outcome.term_repairs = len(checked.hits), len(checked.repaired)
-        outcome.term_misses = missed
+        rendered = await render(
+            outcome.source_text, plan.source, plan.lexicon, self._translated, known=self._known_translation
+        )
+        outcome.rendered, outcome.target_text = rendered, rendered.text.strip()
         outcome.translated_ns = self._clock()
 
-    async def _translated(self, text: str) -> str:
-        task = TranslateTask(tuple(sentences(text, self.plan.source)), self.plan.source, self.plan.target)
-        done = await self._ask(task, Priority.FINAL)
+    async def _translated(self, texts: Sequence[str]) -> Sequence[str]:
+        done = await self._ask(TranslateTask(tuple(texts), self.plan.source, self.plan.target), Priority.FINAL)
         assert isinstance(done.result, Translation)
-        return " ".join(done.result.texts)
+        return done.result.texts
 
     async def _say(self) -> None:
         outcome, plan = self.outcome, self.plan

@@ -86,7 +86,7 @@ class LiveUtterance:
         if self.finished or self._ticket is not None or new < least or self._clock() < self._not_before_ns:
             return False
         span = Span(self.from_sample, heard, self.plan.version)
-        task = RecognizeTask(self._ear.cut(span), self.plan.source, self.plan.hotwords, words=True)
+        task = RecognizeTask(self._ear.cut(span), self.plan.source, self.plan.lexicon.hotwords, words=True)
         try:
             self._ticket = self._speech.submit(self._leg, task, Priority.PREVIEW)
         except QueueFull:

@@ -99,5 +99,13 @@ class Minutes:
             clocks_ns={name: at_ns for name, at_ns in stamps.items() if at_ns is not None},
             source_span=entry.span,
             speculative=entry.speculative,
+            terms={
+                "hits": outcome.rendered.hits,
+                "repairs": outcome.rendered.repairs,
+                "misses": outcome.rendered.misses,
+                "idioms": outcome.rendered.idioms,
+                "rules": outcome.rules,
+                "hotwords": outcome.hotwords,
+            },
         )
         self._publish("utterance", utterance.as_json())

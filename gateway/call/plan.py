@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from gateway.call.glossary import Glossary
-from gateway.text.terms import TermList
+from gateway.call.glossary import Glossary, Lexicon
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +17,9 @@ class DirectionPlan:
     target: str
     mode: str = "consecutive"
     voice: str | None = None
-    hotwords: tuple[str, ...] = ()
-    terms: TermList = field(default_factory=lambda: TermList(0))
-    glossary_version: tuple[int, int] = (0, 0)
+    lexicon: Lexicon = field(default_factory=Lexicon)
+    """Hotwords, rules, idioms, terms and pronunciations."""
+    glossary_version: tuple[int, ...] = ()
     first_chars: int = 0
     """Characters of the first piece given to the synthesizer, so that sound starts early; 0: all at once."""
 
@@ -33,8 +32,7 @@ class DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
         return replace(
             self,
-            hotwords=glossary.words(self.source),
-            terms=glossary.terms(self.source, self.target),
+            lexicon=glossary.lexicon(self.source, self.target),
             glossary_version=glossary.version,
         )
 
@@ -46,8 +44,7 @@ class DirectionPlan:
             "target": self.target,
             "mode": self.mode,
             "voice": self.voice,
-            "hotwords": len(self.hotwords),
-            "terms": len(self.terms.terms),
+            **self.lexicon.sizes(),
             "glossary_version": list(self.glossary_version),
             "first_chars": self.first_chars,
             "temperature": self.temperature,

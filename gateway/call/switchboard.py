@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import structlog
@@ -122,7 +123,7 @@ class Switchboard:
         if match is None:
             return termination.UNKNOWN_NUMBER
         # both legs, or none: the caller's is taken, the other one must be free
-        return self._admit(match, legs=1) or match
+        return self._admit(match, legs=1) or replace(match, trunk=offer.trunk)
 
     def _admit(self, match: Match, *, legs: int) -> Ending | None:
         """Why a call that still has to dial ``legs`` legs cannot be; None when it can."""

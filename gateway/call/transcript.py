@@ -30,6 +30,8 @@ class Utterance:
     """First and end sample on the leg's timeline."""
     speculative: bool = False
     """True when the recognition had begun before the end of speech was confirmed."""
+    terms: dict[str, int] = field(default_factory=dict)
+    """Prescribed terms: ``hits``, ``repairs``, ``misses``; and what ``idioms``, ``rules``, ``hotwords`` replaced."""
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -49,4 +51,5 @@ class Utterance:
             "clocks_ns": self.clocks_ns,
             "source_span": list(self.source_span),
             "speculative": self.speculative,
+            "terms": self.terms,
         }

@@ -10,7 +10,7 @@ import typer
 
 from gateway.audio.errors import AudioFormatError
 from gateway.call.dialplan import DialPlanError
-from gateway.call.glossary import GlossaryError
+from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
 from gateway.settings import SettingsError
 from gateway.sip.errors import SipError

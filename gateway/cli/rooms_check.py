@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.call.dialplan import DialPlanError, load_dialplan
-from gateway.call.glossary import GlossaryError, load_glossary
+from gateway.call.glossary import load_glossary
+from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError, load_prompt_texts, shipped_prompts
 from gateway.runtime import endpoint_plan, engine_spec, sip_settings
 from gateway.settings import Loaded

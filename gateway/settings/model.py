@@ -223,6 +223,7 @@ class Terms(Section):
     """The term list every call starts with (SPEC B8)."""
 
     file: Path | None = None
+    idioms: bool = True
 
 
 class Log(Section):

@@ -4,6 +4,6 @@
 from gateway.state.calls import CallRecord
 from gateway.state.errors import StateUnavailable
 from gateway.state.store import StateStore, open_store
-from gateway.state.terms import Terms, call_scope
+from gateway.state.terms import Terms, call_scope, trunk_scope
 
-__all__ = ["CallRecord", "StateStore", "StateUnavailable", "Terms", "call_scope", "open_store"]
+__all__ = ["CallRecord", "StateStore", "StateUnavailable", "Terms", "call_scope", "open_store", "trunk_scope"]

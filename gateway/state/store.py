@@ -179,7 +179,7 @@ class StateStore:
         """Replace a scope's terms for everybody; returns the new snapshot.
 
         When Redis is away the snapshot holds here at once and is written on its return; if several gateways did
-        so, the last to return wins. TypeError or ValueError when ``data`` is not JSON or larger than 1 MiB.
+        so, the last to return wins. TypeError or ValueError when ``data`` is not JSON or larger than 4 MiB.
         """
         text = encode(data)
         async with self._terms_lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Versioned term lists and hotwords, by scope: the whole gateway, or one call.
+"""Versioned term lists and hotwords, by scope: the whole gateway, a trunk, or one call.
 
 A call works on a snapshot and swaps it between utterances, so a snapshot never changes. The version counts up in
 Redis, in the same script that stores the data and announces the change. After a flush the count may start anew:
@@ -19,7 +19,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-_LARGEST_BYTES = 1_048_576
+_LARGEST_BYTES = 4 * 1_048_576  # ten thousand terms with their flags are about 2 MiB
 _SET = """
 local known = tonumber(redis.call('HGET', KEYS[1], 'version') or '0')
 local version = math.max(known, tonumber(ARGV[2])) + 1
@@ -67,6 +67,11 @@ def call_scope(call_id: str) -> str:
     return f"call:{call_id}"
 
 
+def trunk_scope(name: str) -> str:
+    """The scope of all calls that come in by a trunk."""
+    return f"trunk:{name}"
+
+
 def _number(text: str | None) -> int:
     return int(text) if text and text.isdecimal() else 0
 
@@ -76,7 +81,7 @@ def _digest(text: str) -> str:
 
 
 def encode(data: Mapping[str, Any]) -> str:
-    """JSON text of a term list; TypeError or ValueError when it is not JSON or larger than 1 MiB."""
+    """JSON text of a term list; TypeError or ValueError when it is not JSON or larger than 4 MiB."""
     text = json.dumps(dict(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text.encode()) > _LARGEST_BYTES:
         raise ValueError(f"a term list must not exceed {_LARGEST_BYTES} bytes")

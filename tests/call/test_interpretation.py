@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.call.glossary import Lexicon
 from gateway.call.interpretation import Interpretation, Outcome
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import QueueFull, TaskFailed, WorkerLost
@@ -224,11 +225,11 @@ def test_b8_a_term_the_engine_garbles_is_held_by_a_placeholder() -> None:
     async def work() -> None:
         terms = TermList(1, (Term(("the valve",), "a comporta"),))
         speech = ScriptedSpeech(answer)
-        bench = Bench(speech, DirectionPlan(1, "en", "pt", terms=terms))
+        bench = Bench(speech, DirectionPlan(1, "en", "pt", lexicon=Lexicon(terms=terms)))
         bench.it.start(confirmed=True)
         assert await bench.it.finished() is None
         assert bench.it.outcome.target_text == "open a comporta"
-        assert len(speech.of(TranslateTask)) == 2 and bench.it.outcome.term_misses == 0
+        assert (bench.it.outcome.rendered.repairs, bench.it.outcome.rendered.misses) == (1, 0)
 
     run(work())
 

@@ -56,8 +56,8 @@ def test_call_state_is_json_of_bounded_size(data: dict[str, Any]) -> None:
 
 
 def test_terms_size_is_bounded() -> None:
-    with pytest.raises(ValueError, match="1048576 bytes"):
-        encode({"x": "é" * 600_000})
+    with pytest.raises(ValueError, match="4194304 bytes"):
+        encode({"x": "é" * 2_400_000})
 
 
 def test_terms_snapshot_is_immutable() -> None:
