@@ -35,9 +35,13 @@ from gateway.call.switchboard import Switchboard
 from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
 from gateway.settings.model import Log, Settings
+from gateway.settings.model import Registration as RegistrationSettings
+from gateway.settings.model import Trunk as TrunkSettings
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
+from gateway.sip.errors import BadSettings
 from gateway.sip.events import SipEvent
+from gateway.sip.registration import Registration
 from gateway.sip.settings import SipSettings
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
@@ -66,7 +70,9 @@ class Gateway:
         self._events_file = events_file
         self.bus = EventBus()
         self.dialplan = load_dialplan(loaded.find(self.settings.dialplan.file), self.settings.call.mode)
-        trusted = frozenset(trunk.name for trunk in self.settings.sip.trunks if trunk.trusted)
+        sip = self.settings.sip
+        peers: tuple[TrunkSettings | RegistrationSettings, ...] = (*sip.trunks, *sip.registrations)
+        trusted = frozenset(peer.name for peer in peers if peer.trusted)
         self.switchboard = Switchboard(self.dialplan, trusted_trunks=trusted)
         self.user_agent: SipUserAgent | None = None
         self.speech: LocalSpeechService | None = None
@@ -230,9 +236,28 @@ def sip_settings(settings: Settings) -> SipSettings:
         codecs=tuple(sip.codecs),
         trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),
         allow_loopback=sip.allow_loopback,
+        registrations=tuple(_registration(each) for each in sip.registrations),
         from_user=sip.from_user,
         max_legs=sip.max_legs,
         log_level=sip.log_level,
+    )
+
+
+def _registration(wanted: RegistrationSettings) -> Registration:
+    """The extension with its password. BadSettings names the file that cannot be read, and holds nothing of it."""
+    if wanted.password_file is not None:
+        try:
+            password = wanted.password_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadSettings(
+                f"sip.registrations {wanted.name!r}: password_file {wanted.password_file} cannot be read "
+                f"({type(error).__name__}); check its path and mode"
+            ) from None
+    else:
+        assert wanted.password is not None
+        password = wanted.password.get_secret_value()
+    return Registration(
+        wanted.name, wanted.registrars, wanted.user, password, wanted.domain or "", wanted.expires_s, wanted.trusted
     )
 
 

@@ -51,6 +51,8 @@ Port = Annotated[Int, Field(ge=1, le=65535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp))?$")]
+"""``sip:host``, ``sip:host:port``, with ``;transport=tcp`` where the PBX wants that."""
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 """An ISO 639 code, with region or script where that matters (``pt``, ``pt-BR``, ``yue``)."""
 EngineModel = Annotated[str, Field(pattern=r"^[a-z0-9_]+:[^:\s]+$")]
@@ -78,6 +80,25 @@ class Trunk(Section):
     trusted: bool = False
 
 
+class Registration(Section):
+    """An extension of a PBX that the gateway registers as (SPEC A4)."""
+
+    name: Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")]
+    registrars: Annotated[tuple[Registrar, ...], Field(min_length=1)]
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")]
+    password: SecretStr | None = None
+    password_file: Path | None = None
+    domain: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+$")] | None = None
+    expires_s: Annotated[Int, Field(ge=10, le=86_400)] = 300
+    trusted: bool = False
+
+    @model_validator(mode="after")
+    def _has_one_password(self) -> Self:
+        if (self.password is None) == (self.password_file is None):
+            raise _rule("password_file", "needs either password_file or password")
+        return self
+
+
 class Sip(Section):
     """The SIP user agent: where it listens, what it offers, whom it believes."""
 
@@ -92,6 +113,7 @@ class Sip(Section):
     max_legs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     allow_loopback: bool = True
     trunks: tuple[Trunk, ...] = ()
+    registrations: tuple[Registration, ...] = ()
     log_level: Annotated[Int, Field(ge=0, le=6)] = 3
 
     @model_validator(mode="after")
@@ -101,9 +123,9 @@ class Sip(Section):
             raise _rule("rtp_port_min", "must be even: RTP takes the even port, RTCP the next (RFC 3550 §11)")
         if pairs < (self.max_legs or 1):
             raise _rule("rtp_port_max", f"leaves {pairs} port pairs, fewer than the legs; each leg takes two ports")
-        names = [trunk.name for trunk in self.trunks]
+        names = [trunk.name for trunk in self.trunks] + [each.name for each in self.registrations]
         if len(set(names)) < len(names):
-            raise _rule("trunks", "every trunk needs a name of its own")
+            raise _rule("trunks", "every trunk and registration needs a name of its own")
         return self
 
 

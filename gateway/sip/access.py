@@ -11,6 +11,8 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.sip.errors import BadSettings
+
 LOOPBACK = "loopback"
 
 
@@ -48,7 +50,7 @@ class AccessList:
                 try:
                     parsed = ipaddress.ip_network(network, strict=False)
                 except ValueError as error:
-                    raise ValueError(f"trunk {trunk.name!r}: {network!r} is not a network") from error
+                    raise BadSettings(f"trunk {trunk.name!r}: {network!r} is not a network") from error
                 rules.append((parsed, Admission(trunk.name, trunk.trusted)))
         if allow_loopback:
             local = Admission(LOOPBACK, trusted=True)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gateway's own SIP identity: one local account that takes what arrives and dials what is asked."""
+"""The gateway's SIP identities: a local account that takes what arrives and dials what is asked, and one for each
+registrar of an extension."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pjsua2 as pj
 import structlog
 
+from gateway.sip.registration import Extension
 from gateway.sip.settings import SipSettings
 
 log = structlog.get_logger(__name__)
@@ -19,13 +22,13 @@ FORBIDDEN = 403
 class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
     """Hands incoming calls over by their id, source address and text; refuses presence and messages."""
 
-    def __init__(self, on_incoming: Callable[[int, str, str], None]) -> None:
+    def __init__(self, on_incoming: Callable[[LocalAccount, int, str, str], None]) -> None:
         pj.Account.__init__(self)
         self._on_incoming = on_incoming
 
     def onIncomingCall(self, prm: Any) -> None:
         try:
-            self._on_incoming(int(prm.callId), str(prm.rdata.srcAddress), str(prm.rdata.wholeMsg))
+            self._on_incoming(self, int(prm.callId), str(prm.rdata.srcAddress), str(prm.rdata.wholeMsg))
         except BaseException as error:  # would be printed and forgotten, SystemExit would end the process
             log.error("incoming_call_failed", error=type(error).__name__)
 
@@ -35,6 +38,25 @@ class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
     def release(self) -> None:
         """Delete the account in the library."""
         self.shutdown()
+
+
+class ExtensionAccount(LocalAccount):
+    """An account at a registrar: tells the extension what the registrar says."""
+
+    def __init__(self, on_incoming: Callable[[LocalAccount, int, str, str], None]) -> None:
+        super().__init__(on_incoming)
+        self.extension: Extension | None = None
+
+    def onRegState(self, prm: Any) -> None:
+        try:
+            if self.extension is not None:
+                self.extension.answered(self, int(prm.code), int(prm.expiration), time.monotonic_ns())
+        except BaseException as error:
+            log.error("registration_state_failed", error=type(error).__name__)
+
+    def release(self) -> None:
+        self.extension = None
+        super().release()
 
 
 def account_config(settings: SipSettings, bound_port: int) -> Any:

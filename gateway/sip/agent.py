@@ -164,4 +164,5 @@ class SipUserAgent:
             "late_frames": late,
             "worst_gap_ms": worst_ms,
             "rtp": rtp,
+            "registrations": self._switch.registrations,
         }

@@ -8,6 +8,10 @@ class SipError(Exception):
     """Base of all errors of this room."""
 
 
+class BadSettings(SipError, ValueError):
+    """A setting of this room cannot be; the text names it and the remedy."""
+
+
 class PortTaken(SipError):
     """The SIP port belongs to another process."""
 

@@ -7,6 +7,8 @@ import ipaddress
 from dataclasses import dataclass
 
 from gateway.sip.access import Trunk
+from gateway.sip.errors import BadSettings
+from gateway.sip.registration import Registration
 
 BRIDGE_RATE_HZ = 8000
 """The bridge runs at the rate of G.711: half the CPU of a 16 kHz bridge."""
@@ -33,6 +35,7 @@ class SipSettings:
     codecs: tuple[str, ...] = ("PCMU", "PCMA")
     trunks: tuple[Trunk, ...] = ()
     allow_loopback: bool = True
+    registrations: tuple[Registration, ...] = ()
     user_agent: str = "voice-gateway"
     from_user: str = "gateway"
     max_legs: int | None = None
@@ -45,18 +48,18 @@ class SipSettings:
                 try:
                     ipaddress.IPv4Address(value)
                 except ValueError as error:
-                    raise ValueError(f"sip.{name} {value!r} is not an IPv4 address") from error
+                    raise BadSettings(f"sip.{name} {value!r} is not an IPv4 address") from error
         if not 0 <= self.port <= 65_535:
-            raise ValueError(f"sip.port {self.port} is not in 0..65535")
+            raise BadSettings(f"sip.port {self.port} is not in 0..65535")
         if not self.transports or not set(self.transports) <= TRANSPORTS:
-            raise ValueError(f"sip.transports {self.transports} must be some of {sorted(TRANSPORTS)}")
+            raise BadSettings(f"sip.transports {self.transports} must be some of {sorted(TRANSPORTS)}")
         if not self.codecs or not set(self.codecs) <= CODECS_8K:
-            raise ValueError(f"sip.codecs {self.codecs} must be some of {sorted(CODECS_8K)}")
+            raise BadSettings(f"sip.codecs {self.codecs} must be some of {sorted(CODECS_8K)}")
         # pjsip walks the range in steps of two from an even start; a leg takes an RTP and an RTCP port
         if not 1024 <= self.rtp_port_min < self.rtp_port_max <= 65_535 or self.rtp_port_min % 2:
-            raise ValueError(f"sip.rtp_port_min {self.rtp_port_min} must be even, above 1023 and below rtp_port_max")
+            raise BadSettings(f"sip.rtp_port_min {self.rtp_port_min} must be even, above 1023 and below rtp_port_max")
         if self.max_legs is not None and self.max_legs < 1:
-            raise ValueError(f"sip.max_legs {self.max_legs} must be at least 1")
+            raise BadSettings(f"sip.max_legs {self.max_legs} must be at least 1")
 
     @property
     def advertised_address(self) -> str:

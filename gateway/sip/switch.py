@@ -7,6 +7,7 @@ dictionaries, replaced as a whole.
 
 from __future__ import annotations
 
+import random
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -15,8 +16,8 @@ from typing import Any
 import pjsua2 as pj
 import structlog
 
-from gateway.sip.access import AccessList, source_ip
-from gateway.sip.account import FORBIDDEN, LocalAccount, account_config
+from gateway.sip.access import AccessList, Trunk, source_ip
+from gateway.sip.account import FORBIDDEN, ExtensionAccount, LocalAccount, account_config
 from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.leg import Leg, SipCall, active_audio, rtp_counters
@@ -31,6 +32,7 @@ from gateway.sip.message import (
 )
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
+from gateway.sip.registration import Extension, Registration, extension_account_config, registrar_networks
 from gateway.sip.settings import BRIDGE_RATE_HZ, SipSettings
 
 log = structlog.get_logger(__name__)
@@ -48,12 +50,15 @@ class LegSwitch:
     def __init__(self, settings: SipSettings, on_event: Callable[[SipEvent], None]) -> None:
         self._settings = settings
         self._on_event = on_event
+        # also proves the trunks before anything is started; the registrars' addresses are looked up in `open`
         self._access = AccessList(settings.trunks, allow_loopback=settings.allow_loopback)
+        self._extensions: tuple[Extension, ...] = ()
         self._legs: dict[str, Leg] = {}
         self._account: LocalAccount | None = None
         self._copy: Callable[[], FrameCopy] = choose_copy()
         self.closing = False
         self.rtp: dict[str, dict[str, float]] = {}
+        self.registrations: dict[str, dict[str, Any]] = {}
         self.counts = {
             "incoming": 0,
             "outgoing": 0,
@@ -76,9 +81,25 @@ class LegSwitch:
     # --- life ----------------------------------------------------------------------------------------------------
 
     def open(self, bound_port: int) -> None:
-        """Make the account; calls may come from here on."""
+        """Make the accounts; calls may come from here on. ValueError: a registrar's name has no address."""
+        settings = self._settings
+        registrars = tuple(Trunk(each.name, registrar_networks(each), each.trusted) for each in settings.registrations)
+        self._access = AccessList((*settings.trunks, *registrars), allow_loopback=settings.allow_loopback)
         self._account = LocalAccount(self.incoming)
-        self._account.create(account_config(self._settings, bound_port))
+        self._account.create(account_config(settings, bound_port))
+        # to keep gateways from knocking at the same moment, not to keep a secret
+        self._extensions = tuple(self._extension(each, bound_port, random.Random()) for each in settings.registrations)  # noqa: S311
+
+    def _extension(self, wanted: Registration, bound_port: int, chance: random.Random) -> Extension:
+        accounts = []
+        for registrar in wanted.registrars:
+            account = ExtensionAccount(self.incoming)
+            account.create(extension_account_config(account_config(self._settings, bound_port), wanted, registrar))
+            accounts.append(account)
+        extension = Extension(wanted, accounts, chance)
+        for account in accounts:
+            account.extension = extension
+        return extension
 
     def drain(self) -> bool:
         """End every leg; True while one is left."""
@@ -94,6 +115,9 @@ class LegSwitch:
         for leg in list(self._legs.values()):
             self._release(leg)
             self._say(Ended(leg.id, UNAVAILABLE, "Gateway stopped", by_remote=False))
+        extensions, self._extensions = self._extensions, ()
+        for extension in extensions:
+            extension.release()
         account, self._account = self._account, None
         if account is not None:
             account.release()
@@ -109,7 +133,7 @@ class LegSwitch:
             self._say(Ended(leg_id, BAD_REQUEST, "Not a SIP URI", by_remote=False))
             return
         leg = self._add(leg_id, incoming=False)
-        leg.call = SipCall(self._account, self)
+        leg.call = SipCall(self._account_for(uri), self)
         leg.call.leg = leg
         self.counts["outgoing"] += 1
         try:
@@ -119,6 +143,11 @@ class LegSwitch:
             if self._legs.get(leg_id) is leg:
                 self._release(leg)
                 self._say(Ended(leg_id, UNAVAILABLE, f"Not placed: {error.reason}", by_remote=False))
+
+    def _account_for(self, uri: str) -> Any:
+        """Who calls an address: the extension at a PBX of ours, which knows its password; else the gateway itself."""
+        found = (extension.account_for(uri) for extension in self._extensions)
+        return next((account for account in found if account is not None), self._account)
 
     def ring(self, leg_id: str) -> None:
         self._respond(leg_id, RINGING)
@@ -142,7 +171,14 @@ class LegSwitch:
             self._end(leg, code, self._checked(headers))
 
     def tick(self) -> None:
-        """Sample the counters of all legs; once a second, so that readers never touch the library."""
+        """Sample the counters of all legs; once a second, so that readers never touch the library.
+
+        The registrations are looked after at the same pace.
+        """
+        now_ns = time.monotonic_ns()
+        for extension in self._extensions:
+            extension.tick(now_ns)
+        self.registrations = {each.wanted.name: each.statistics() for each in self._extensions}
         sampled, unplaced = {}, []
         for leg in self._legs.values():
             if leg.call is not None and leg.media_index >= 0:
@@ -157,8 +193,8 @@ class LegSwitch:
 
     # --- callbacks of the library ----------------------------------------------------------------------------------
 
-    def incoming(self, call_id: int, source: str, message: str) -> None:
-        call = SipCall(self._account, self, call_id)
+    def incoming(self, account: LocalAccount, call_id: int, source: str, message: str) -> None:
+        call = SipCall(account, self, call_id)
         ip = source_ip(source)
         admission = self._access.admit(ip)
         if admission is None or self.closing:

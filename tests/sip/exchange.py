@@ -28,6 +28,7 @@ from gateway.call.switchboard import Switchboard
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
 from gateway.sip.events import SipEvent
+from gateway.sip.registration import Registration
 from gateway.sip.settings import SipSettings
 from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task
 from gateway.stream.plan import EndpointPlan
@@ -77,6 +78,9 @@ async def main() -> int:
     given = options.get("settings", {})
     given["trunks"] = tuple(
         Trunk(**trunk | {"networks": tuple(trunk["networks"])}) for trunk in given.get("trunks", [])
+    )
+    given["registrations"] = tuple(
+        Registration(**each | {"registrars": tuple(each["registrars"])}) for each in given.get("registrations", [])
     )
     plan = DialPlan(tuple(Route(**route) for route in options["routes"]))
     board = Switchboard(plan)

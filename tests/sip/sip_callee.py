@@ -65,7 +65,7 @@ class Callee:
         to = request.headers["to"]
         lines = [
             f"SIP/2.0 {code} {phrase}",
-            f"Via: {request.headers['via']}",
+            *re.findall(r"(?im)^(?:via|v|record-route):[^\r\n]*", request.text),
             f"From: {request.headers['from']}",
             f"To: {to if 'tag=' in to else f'{to};tag={self.tag}'}",
             f"Call-ID: {request.headers['call-id']}",

@@ -139,13 +139,16 @@ class Exchange:
 
 
 @contextmanager
-def open_exchange(first_rtp: int, **options: Any) -> Iterator[Exchange]:
+def open_exchange(
+    first_rtp: int, *, more_routes: tuple[dict[str, str], ...] = (), **options: Any
+) -> Iterator[Exchange]:
     """7001 leads from English to Portuguese, to the called party; 72… leads to the third one."""
     with Callee() as callee, Callee() as third:
         b, c = f"127.0.0.1:{callee.port}", f"127.0.0.1:{third.port}"
         routes = [
             {"name": "b", "source": "en", "target": "pt", "number": "7001", "destination": f"sip:b@{b}"},
             {"name": "to-en", "source": "pt", "target": "en", "prefix": "72", "destination": f"sip:{{rest}}@{c}"},
+            *more_routes,
             {"name": "to-pt", "source": "en", "target": "pt", "prefix": "73", "destination": f"sip:{{rest}}@{b}"},
         ]
         agent = AgentProcess(first_rtp, program="exchange", routes=routes, **options)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import select
 import socket
@@ -254,6 +255,20 @@ class Peer:
             self.to = to
         return message
 
+    def with_digest(self, method: str, uri: str, password: str, body: str = "", extra: str = "") -> Message:
+        """A request that is challenged once (RFC 2617, MD5 with qop); the final response to the second one."""
+        self.request(method, body, extra, uri=uri)
+        challenge = self.final(method)
+        assert challenge.code in (401, 407), challenge.first_line
+        if method == "INVITE":
+            self.sip.sendall(ack_for_refusal(self.last_sent, challenge.headers["to"], self.branch).encode())
+        proxy = challenge.code == 407
+        asked = challenge.headers["proxy-authenticate" if proxy else "www-authenticate"]
+        self.request(
+            method, body, f"{extra}{credentials(asked, method, uri, self.user, password, proxy=proxy)}", uri=uri
+        )
+        return self.final(method)
+
     def _learn(self, message: Message) -> None:
         port = re.search(r"^m=audio (\d+)", message.body, re.MULTILINE)
         address = re.search(r"^c=IN IP4 (\S+)", message.body, re.MULTILINE)
@@ -273,6 +288,26 @@ class Peer:
                 self.respond(message, 200, "OK")
                 return message
         return None
+
+
+def credentials(asked: str, method: str, uri: str, user: str, password: str, *, proxy: bool = False) -> str:
+    """The Authorization line that answers a challenge."""
+
+    def md5(*parts: str) -> str:
+        return hashlib.md5(":".join(parts).encode()).hexdigest()
+
+    fields = dict(re.findall(r'(\w+)="?([^",]*)"?', asked))
+    first, second = md5(user, fields["realm"], password), md5(method, uri)
+    response = (
+        md5(first, fields["nonce"], "00000001", "abc", "auth", second)
+        if "qop" in fields
+        else md5(first, fields["nonce"], second)
+    )
+    quality = ', qop=auth, nc=00000001, cnonce="abc"' if "qop" in fields else ""
+    return (
+        f'{"Proxy-" if proxy else ""}Authorization: Digest username="{user}", realm="{fields["realm"]}", '
+        f'nonce="{fields["nonce"]}", uri="{uri}", response="{response}", algorithm=MD5{quality}\r\n'
+    )
 
 
 def ack_for_refusal(invite: str, to: str, branch: str) -> str:
