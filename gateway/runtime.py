@@ -29,7 +29,6 @@ from gateway.call.events import CallEvent, EventBus, Subscription
 from gateway.call.glossary import GLOBAL_SCOPE, Glossaries
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.glossary_file import GlossaryFile
-from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
 from gateway.call.voices import measure_speeds
@@ -234,6 +233,7 @@ def sip_settings(settings: Settings) -> SipSettings:
         rtp_port_min=sip.rtp_port_min,
         rtp_port_max=sip.rtp_port_max,
         codecs=tuple(sip.codecs),
+        media_rate_hz=sip.media_rate_hz,
         trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),
         allow_loopback=sip.allow_loopback,
         registrations=tuple(_registration(each) for each in sip.registrations),
@@ -268,7 +268,7 @@ def booth(
     return Booth(
         speech=speech,
         prompts=prompts,
-        endpoint=endpoint_plan(settings),
+        endpoint=endpoint_plan(settings, prompts.rate_hz),
         clause_end_ms=settings.endpoint.clause_end_ms,
         previews=settings.speech.previews,
         temperature=settings.speech.confidence_temperature,
@@ -292,19 +292,20 @@ def ducking(settings: Settings) -> Ducking:
     )
 
 
-def prompt_book(loaded: Loaded) -> PromptBook:
-    """The prompts of all languages that have a voice. PromptError when a language lacks what it needs."""
+def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:
+    """The prompts of all languages with a voice, at the legs' rate. PromptError when a language lacks what it needs."""
     settings = loaded.settings
     file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
     voices = dict(settings.speech.voices)
-    return PromptBook(load_prompt_texts(file, list(voices)), voices, rate_hz=LEG_RATE_HZ, cache=prompt_cache())
+    rate_hz = rate_hz or settings.sip.media_rate_hz
+    return PromptBook(load_prompt_texts(file, list(voices)), voices, rate_hz=rate_hz, cache=prompt_cache())
 
 
-def endpoint_plan(settings: Settings) -> EndpointPlan:
-    """The end-pointer's thresholds, bound to the rate they are used at."""
+def endpoint_plan(settings: Settings, rate_hz: int | None = None) -> EndpointPlan:
+    """The end-pointer's thresholds, bound to the rate they are used at: the legs', if no other is named."""
     endpoint = settings.endpoint
     return EndpointPlan(
-        rate_hz=LEG_RATE_HZ,
+        rate_hz=rate_hz or settings.sip.media_rate_hz,
         frame_ms=endpoint.frame_ms,
         mode=Mode.CONSECUTIVE,
         start_frames=endpoint.start_frames,

@@ -186,7 +186,7 @@ def in_virtual_time(loaded: Loaded, act: Act[T], speech: SpeechService | None = 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        desk = replace(booth(loaded.settings, engine, prompt_book(loaded)), clock=loop.clock)
+        desk = replace(booth(loaded.settings, engine, prompt_book(loaded, LEG_RATE_HZ)), clock=loop.clock)
         meter = CpuMeter()
         result = runner.run(_acted(act, desk, loaded))
         return result, meter.spent_s()
@@ -198,7 +198,7 @@ def in_real_time(loaded: Loaded, act: Act[T]) -> tuple[T, float]:
     async def run() -> tuple[T, float]:
         async with speech_service(loaded) as speech:
             meter = CpuMeter(worker_pids(speech.statistics()))
-            result = await _acted(act, booth(loaded.settings, speech, prompt_book(loaded)), loaded)
+            result = await _acted(act, booth(loaded.settings, speech, prompt_book(loaded, LEG_RATE_HZ)), loaded)
             return result, meter.spent_s()
 
     return asyncio.run(run())

@@ -26,7 +26,7 @@ from gateway.call import termination
 from gateway.call.desk import Desk
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
-from gateway.call.party import LEG_RATE_HZ, Party
+from gateway.call.party import Party
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, ON_HOLD
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
@@ -64,7 +64,8 @@ class Call:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         route = match.route
-        self._recorder = CallRecorder(desk.recordings, call_id, LEG_RATE_HZ) if desk.recordings else None
+        self._rate_hz = desk.booth.endpoint.rate_hz
+        self._recorder = CallRecorder(desk.recordings, call_id, self._rate_hz) if desk.recordings else None
         self.a = self._party("a", leg, route.source)
         self.b = self._party("b", f"{call_id}-b", route.target)
         self._voices = dict(route.voices or {})
@@ -80,7 +81,7 @@ class Call:
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
-        return Party(side, leg, language, self._sound_came, tap, self._desk.ducking)
+        return Party(side, leg, language, self._sound_came, tap, self._desk.ducking, self._rate_hz)
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)
@@ -281,8 +282,8 @@ class Call:
 
     async def _ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
         """A party hears that it rings, as on any telephone."""
-        samples = np.arange(int(RINGBACK_ON_S * LEG_RATE_HZ))
-        tone = (RINGBACK_LEVEL * np.sin(2 * np.pi * RINGBACK_HZ * samples / LEG_RATE_HZ)).astype(np.int16)
+        samples = np.arange(int(RINGBACK_ON_S * self._rate_hz))
+        tone = (RINGBACK_LEVEL * np.sin(2 * np.pi * RINGBACK_HZ * samples / self._rate_hz)).astype(np.int16)
         while waits():
             if rings():
                 party.playout.enqueue(Clip("ring-back", ClipKind.CUE, tone))

@@ -30,7 +30,7 @@ from gateway.call.hearing import Hearing, text_beside_cut
 from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
-from gateway.call.party import LEG_RATE_HZ, Party
+from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
@@ -97,7 +97,7 @@ class Direction:
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
-        self._buffer = AdaptiveBuffer(LEG_RATE_HZ)
+        self._buffer = AdaptiveBuffer(self.source.rate_hz)
         self._minutes = Minutes(source.side, publish)
         self._lag = LagPolicy()
         self._live: LiveUtterance | None = None
@@ -279,7 +279,7 @@ class Direction:
             ear=self._ear,
             speech=self._booth.speech,
             leg=self.source.leg,
-            rate_hz=LEG_RATE_HZ,
+            rate_hz=self.source.rate_hz,
             buffer=self._buffer,
             on_step=self._on_step,
             ahead=Ahead(self.plan, self._booth.speech, self.source.leg, self._counts),
@@ -313,12 +313,13 @@ class Direction:
         before = self._before_cut.get(span.first_sample) if whole else None
         first = span.first_sample if whole else live.from_sample
         if before is not None:
-            first = max(before.span.first_sample, first - OVERLAP_MS * LEG_RATE_HZ // 1000)
+            first = max(before.span.first_sample, first - OVERLAP_MS * self.source.rate_hz // 1000)
         covered = replace(span, first_sample=first)
         is_cut = whole and span.end_sample == self._cut_at
         beside_cut = is_cut or before is not None
         playing_ms = round(self.target.playout.pending_s() * 1000)
         pace = self._lag.next((Waiting(name, 0),), self._booth.clock(), playing_ms=playing_ms)
+        settle = partial(text_beside_cut, covered, before, is_cut, self.source.rate_hz, self._counts)
         interpretation = Interpretation(
             name,
             self._ear.cut(covered),
@@ -330,7 +331,7 @@ class Direction:
             clock=self._booth.clock,
             speak=whole,
             words=beside_cut,
-            settle=partial(text_beside_cut, covered, before, is_cut, self._counts) if beside_cut else None,
+            settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
         )
@@ -481,7 +482,7 @@ class Direction:
         if not heard:
             return
         if self._releaser is None:
-            self._releaser = ClauseReleaser(rules_for(live.plan.source), rate_hz=LEG_RATE_HZ)
+            self._releaser = ClauseReleaser(rules_for(live.plan.source), rate_hz=self.source.rate_hz)
             self._clause_follows = False
         self._last_word_end = heard[-1].word.end_sample or self._ear.heard
         for clause in self._releaser.feed(heard):
@@ -490,7 +491,7 @@ class Direction:
     def _silence(self, samples: int) -> None:
         """The talker says nothing: a clause that is complete by its pause is released, at last whatever waits."""
         assert self._releaser is not None
-        if samples >= FLUSH_MS * LEG_RATE_HZ // 1000:
+        if samples >= FLUSH_MS * self.source.rate_hz // 1000:
             self._flush()
             return
         for clause in self._releaser.silence(samples):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from gateway.call.interpretation import Interpretation
 from gateway.call.live import LiveUtterance, words_on_leg
-from gateway.call.party import LEG_RATE_HZ
 from gateway.speech.jobs import Recognition
 from gateway.stream.events import Span
 from gateway.stream.join import join
@@ -31,26 +30,26 @@ class Hearing:
 
 
 async def text_beside_cut(
-    span: Span, before: Hearing | None, is_cut: bool, counts: Counter[str], heard: Recognition
+    span: Span, before: Hearing | None, is_cut: bool, rate_hz: int, counts: Counter[str], heard: Recognition
 ) -> str:
     """The text of a recognition beside a forced cut: no word twice, and none that the cut went through.
 
     ``before`` is what was heard up to the cut at the span's beginning, ``is_cut`` says whether it also ends in one.
     """
-    words = words_on_leg(heard.words, span, LEG_RATE_HZ)
+    words = words_on_leg(heard.words, span, rate_hz)
     if not words:
         return heard.text
     if before is not None:
         await before.interpretation.heard.wait()
         earlier = before.interpretation.outcome.heard
-        known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, LEG_RATE_HZ), before.span)
-        joined = join(known, words, rate_hz=LEG_RATE_HZ, seam=(span.first_sample, before.span.end_sample))
+        known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, rate_hz), before.span, rate_hz)
+        joined = join(known, words, rate_hz=rate_hz, seam=(span.first_sample, before.span.end_sample))
         counts[f"joined-{joined.decided_by.value}"] += 1
         words = joined.words[len(known) :]
-    return written(_unhurt(words, span) if is_cut else words)
+    return written(_unhurt(words, span, rate_hz) if is_cut else words)
 
 
-def _unhurt(words: tuple[Word, ...], span: Span) -> tuple[Word, ...]:
+def _unhurt(words: tuple[Word, ...], span: Span, rate_hz: int) -> tuple[Word, ...]:
     """The words of a span that ends in a forced cut, without the one that the cut went through."""
-    border = span.end_sample - RAGGED_MS * LEG_RATE_HZ // 1000
+    border = span.end_sample - RAGGED_MS * rate_hz // 1000
     return words[:-1] if words and (words[-1].end_sample or 0) > border else words

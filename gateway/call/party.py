@@ -16,7 +16,7 @@ from gateway.call.states import LegMachine
 from gateway.speech.jobs import Speech
 
 LEG_RATE_HZ = 8000
-"""The bridge's clock: half the CPU of a 16 kHz one, and what G.711 carries."""
+"""The bridge's usual clock: half the CPU of a 16 kHz one, and what G.711 carries. `sip.media_rate_hz` decides."""
 FRAME_MS = 20
 RING_FRAMES = 250  # 5 s of sound: the loop may stall that long before anything is lost
 
@@ -32,15 +32,17 @@ class Party:
         wake: Callable[[], None],
         tap: Callable[[bytes, int], None] | None = None,
         ducking: Ducking | None = None,
+        rate_hz: int = LEG_RATE_HZ,
     ) -> None:
         self.side = side
         self.leg = leg
         self.line = leg
         """What its sound is called all along: the first leg's id, also when another leg took its place."""
         self.language = language
+        self.rate_hz = rate_hz
         self.machine = LegMachine(leg)
         self.ring = FrameRing(RING_FRAMES, wake)
-        self.playout = PlayOut(LEG_RATE_HZ, frame_samples(LEG_RATE_HZ, FRAME_MS), tap=tap, ducking=ducking)
+        self.playout = PlayOut(rate_hz, frame_samples(rate_hz, FRAME_MS), tap=tap, ducking=ducking)
         self.was_up = False
         self.held = False
         """The party put us on hold: it neither speaks nor listens."""
@@ -57,7 +59,7 @@ class Party:
         """Queue a piece of translated speech, brought to the leg's rate, and a pause behind it."""
         pcm = np.frombuffer(speech.pcm, np.int16)
         if pcm.size:
-            pcm = resample(pcm, speech.rate_hz, LEG_RATE_HZ)
+            pcm = resample(pcm, speech.rate_hz, self.rate_hz)
         self.playout.enqueue(Clip(name, ClipKind.TRANSLATION, pcm, gap_ms=gap_ms, more_follows=more_follows))
 
     def statistics(self) -> dict[str, object]:

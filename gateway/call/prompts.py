@@ -76,7 +76,7 @@ class PromptBook:
     ) -> None:
         self._texts = texts
         self._voices = voices
-        self._rate_hz = rate_hz
+        self.rate_hz = rate_hz
         self._cache = cache
         self._clips: dict[tuple[str, str], Int16] = {}
 
@@ -89,7 +89,7 @@ class PromptBook:
         absent = []
         for language in self._voices:
             for name, text in self._texts.get(language, {}).items():
-                cached = await asyncio.to_thread(_read, self._path(language, text), self._rate_hz)
+                cached = await asyncio.to_thread(_read, self._path(language, text), self.rate_hz)
                 if cached is None:
                     absent.append((language, name))
                 else:
@@ -97,7 +97,7 @@ class PromptBook:
         return absent
 
     def _path(self, language: str, text: str) -> Path:
-        key = hashlib.sha256(f"{self._voices[language]}|{text}|{self._rate_hz}".encode()).hexdigest()[:32]
+        key = hashlib.sha256(f"{self._voices[language]}|{text}|{self.rate_hz}".encode()).hexdigest()[:32]
         return self._cache / f"{language}-{key}.wav"
 
     async def load(self, speech: SpeechService, names: Sequence[str] | None = None) -> None:
@@ -119,14 +119,14 @@ class PromptBook:
 
     async def _one(self, speech: SpeechService, language: str, text: str) -> Int16:
         path = self._path(language, text)
-        cached = await asyncio.to_thread(_read, path, self._rate_hz)
+        cached = await asyncio.to_thread(_read, path, self.rate_hz)
         if cached is not None:
             return cached
         done = await speech.submit(_LEG, SynthesizeTask(text, language), Priority.CLAUSE).result()
         spoken = done.result
         assert isinstance(spoken, Speech)
-        pcm = resample(np.frombuffer(spoken.pcm, np.int16), spoken.rate_hz, self._rate_hz)
-        await asyncio.to_thread(_write, path, pcm, self._rate_hz)
+        pcm = resample(np.frombuffer(spoken.pcm, np.int16), spoken.rate_hz, self.rate_hz)
+        await asyncio.to_thread(_write, path, pcm, self.rate_hz)
         return pcm
 
 

@@ -86,7 +86,7 @@ async def _interpret(
         wake = asyncio.Event()
         talker, listener = Party("a", "file", source, wake.set), Party("b", "out", target, wake.set)
         speeds = await measure_speeds(speech, (target,))
-        desk = booth(loaded.settings, speech, prompt_book(loaded), speeds)
+        desk = booth(loaded.settings, speech, prompt_book(loaded, LEG_RATE_HZ), speeds)
         direction = Direction(
             "console", talker, listener, desk.plan(source, target, mode=mode), booth=desk, publish=publish
         )

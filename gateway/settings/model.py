@@ -109,6 +109,7 @@ class Sip(Section):
     rtp_port_min: Annotated[Int, Field(ge=1024, le=65534)] = 16384
     rtp_port_max: Annotated[Int, Field(ge=1025, le=65535)] = 16583
     codecs: Annotated[tuple[Literal["PCMU", "PCMA", "G722"], ...], Field(min_length=1)] = ("PCMU", "PCMA")
+    media_rate_hz: Literal[8000, 16000] = 8000
     from_user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] = "interpreter"
     max_legs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     allow_loopback: bool = True
@@ -118,6 +119,8 @@ class Sip(Section):
 
     @model_validator(mode="after")
     def _ports_suffice(self) -> Self:
+        if "G722" in self.codecs and self.media_rate_hz < 16_000:
+            raise _rule("codecs", "G722 carries 16 kHz: set sip.media_rate_hz to 16000, or leave it out")
         pairs = (self.rtp_port_max - self.rtp_port_min + 1) // 2
         if self.rtp_port_min % 2:
             raise _rule("rtp_port_min", "must be even: RTP takes the even port, RTCP the next (RFC 3550 §11)")

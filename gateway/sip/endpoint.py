@@ -25,7 +25,7 @@ import structlog
 from gateway.sip.errors import PortTaken, SipError, StartFailed
 from gateway.sip.limits import quiet_before_start
 from gateway.sip.logbridge import DECORATION_SENDER_ONLY, LogBridge
-from gateway.sip.settings import BRIDGE_RATE_HZ, SipSettings
+from gateway.sip.settings import SipSettings
 
 log = structlog.get_logger(__name__)
 
@@ -232,7 +232,7 @@ def _library_config(settings: SipSettings) -> Any:
     ua.userAgent = settings.user_agent
     ua.maxCalls = settings.max_legs or 1024  # clamped to the build's own limit, which is read back
     media = config.medConfig
-    media.clockRate = media.sndClockRate = BRIDGE_RATE_HZ
+    media.clockRate = media.sndClockRate = settings.media_rate_hz
     media.audioFramePtime = 20
     media.ecTailLen = 0
     media.noVad = True  # 50 packets a second always: carriers drop a leg that falls silent

@@ -4,7 +4,7 @@
 The bridge's clock thread calls every port each 20 ms, one after the other. The callbacks copy, stamp and put;
 a stall in one is a stall of every leg.
 
-The leg's clock: from the first time media is active, each 20 ms of active media is 160 samples, whether the peer
+The leg's clock: from the first time media is active, each 20 ms of active media is 20 ms of samples, whether the peer
 sent sound, comfort noise or nothing. Where the bridge has nothing (an empty frame), silence is delivered in its
 place, so that the recogniser's clock goes on (a peer with silence suppression may be quiet for minutes). On hold
 nothing is delivered and the count stands still: hold music is not part of the conversation.
@@ -20,11 +20,8 @@ import pjsua2 as pj
 from gateway.audio.frames import Frame, frame_samples
 from gateway.sip.framecopy import FrameCopy
 from gateway.sip.protocols import FrameSink, FrameSource
-from gateway.sip.settings import BRIDGE_RATE_HZ
 
 FRAME_MS = 20
-FRAME_SAMPLES = frame_samples(BRIDGE_RATE_HZ, FRAME_MS)
-SILENCE = bytes(2 * FRAME_SAMPLES)
 LATE_NS = 40_000_000
 """Two frames at once: the peer's jitter buffer (usually 40 ms) ran dry while the clock thread was held up."""
 
@@ -32,8 +29,10 @@ LATE_NS = 40_000_000
 class LegTap:
     """One leg's sink, source, sample clock and counters. Touched by the clock thread; bound by the owner thread."""
 
-    def __init__(self, leg: str, clock: Callable[[], int]) -> None:
+    def __init__(self, leg: str, clock: Callable[[], int], rate_hz: int) -> None:
         self.leg = leg
+        self.rate_hz = rate_hz
+        self.silence = bytes(2 * frame_samples(rate_hz, FRAME_MS))
         self.active = False
         self.sink: FrameSink | None = None
         self.source: FrameSource | None = None
@@ -64,19 +63,19 @@ class LegTap:
         self._last_ns = now_ns
         if not pcm:
             self.empty_frames += 1
-            pcm = SILENCE
+            pcm = self.silence
         first = self.next_sample
         self.next_sample = first + len(pcm) // 2
         sink = self.sink
         if sink is not None:
-            sink.put(Frame(self.leg, first, BRIDGE_RATE_HZ, pcm, now_ns))
+            sink.put(Frame(self.leg, first, self.rate_hz, pcm, now_ns))
 
     def requested(self, size_bytes: int) -> bytes | None:
         """What goes to the peer: a frame of the asked size, or None on hold. Silence while nothing is attached."""
         if not self.active:
             return None
         source = self.source
-        pcm = source.next_frame() if source is not None else SILENCE
+        pcm = source.next_frame() if source is not None else self.silence
         if len(pcm) != size_bytes:
             self.odd_frames += 1
             pcm = pcm[:size_bytes] + bytes(max(0, size_bytes - len(pcm)))
@@ -104,7 +103,7 @@ class LegPort(pj.AudioMediaPort):  # type: ignore[misc]  # pjsua2 has no types
         self._audio = pj.PJMEDIA_FRAME_TYPE_AUDIO
         self._none = pj.PJMEDIA_FRAME_TYPE_NONE
         form = pj.MediaFormatAudio()
-        form.init(pj.PJMEDIA_FORMAT_PCM, BRIDGE_RATE_HZ, 1, FRAME_MS * 1000, 16)
+        form.init(pj.PJMEDIA_FORMAT_PCM, tap.rate_hz, 1, FRAME_MS * 1000, 16)
         self.createPort(f"leg-{tap.leg}"[:32], form)
 
     def onFrameReceived(self, frame: Any) -> None:

@@ -33,7 +33,7 @@ from gateway.sip.message import (
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
 from gateway.sip.registration import Extension, Registration, extension_account_config, registrar_networks
-from gateway.sip.settings import BRIDGE_RATE_HZ, SipSettings
+from gateway.sip.settings import SipSettings
 
 log = structlog.get_logger(__name__)
 
@@ -265,7 +265,7 @@ class LegSwitch:
         leg.media_index = index
         if not was_active or codec != leg.codec:
             leg.codec = codec
-            self._say(MediaActive(leg.id, codec, BRIDGE_RATE_HZ))
+            self._say(MediaActive(leg.id, codec, leg.tap.rate_hz))
 
     def call_transfer(self, call: SipCall, target: str) -> SipCall | None:
         leg, uri = call.leg, bare_uri(target)
@@ -294,7 +294,7 @@ class LegSwitch:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _add(self, leg_id: str, *, incoming: bool) -> Leg:
-        leg = Leg(leg_id, incoming, LegTap(leg_id, time.monotonic_ns))
+        leg = Leg(leg_id, incoming, LegTap(leg_id, time.monotonic_ns, self._settings.media_rate_hz))
         self._legs[leg_id] = leg
         return leg
 

@@ -29,16 +29,13 @@ from gateway.sip.errors import SipError
 from gateway.sip.events import Ended, Incoming, MediaActive, SipEvent
 from gateway.sip.settings import SipSettings
 
-RATE = 8000
-FRAME = 160
-
 
 class Tone:
     """A sine as a frame source: continuous over frames, counts how often it was asked."""
 
-    def __init__(self, hz: float) -> None:
-        second = np.sin(2 * np.pi * hz * np.arange(RATE) / RATE) * 8000
-        self._frames = [part.astype("<i2").tobytes() for part in second.reshape(-1, FRAME)]
+    def __init__(self, hz: float, rate_hz: int) -> None:
+        second = np.sin(2 * np.pi * hz * np.arange(rate_hz) / rate_hz) * 8000
+        self._frames = [part.astype("<i2").tobytes() for part in second.reshape(50, -1)]
         self.asked = 0
 
     def next_frame(self) -> bytes:
@@ -57,13 +54,14 @@ class Echo:
     def next_frame(self) -> bytes:
         self.asked += 1
         waiting = self._ear.waiting
-        return waiting.popleft() if waiting else bytes(2 * FRAME)
+        return waiting.popleft() if waiting else bytes(self._ear.rate_hz // 25)
 
 
 class Ear:
     """A frame sink that keeps the last minute and checks that the count of samples has no gap."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate_hz: int) -> None:
+        self.rate_hz = rate_hz
         self.frames: deque[Frame] = deque(maxlen=3000)
         self.waiting: deque[bytes] = deque(maxlen=1)
         self.expected = 0
@@ -80,16 +78,16 @@ class Ear:
         return next(loud, 0)
 
     def report(self, also_hz: float = 0.0) -> dict[str, Any]:
-        frames = list(self.frames)
+        frames, rate_hz = list(self.frames), self.rate_hz
         pcm = np.frombuffer(b"".join(frame.pcm for frame in frames), "<i2").astype(float)
-        last = pcm[-RATE:]
+        last = pcm[-rate_hz:]
         peak_hz, share, also = 0.0, 0.0, 0.0
-        if last.size >= RATE // 2 and np.abs(last).max() > 100:
+        if last.size >= rate_hz // 2 and np.abs(last).max() > 100:
             power = np.abs(np.fft.rfft(last * np.hanning(last.size))) ** 2
             peak = int(power.argmax())
-            peak_hz = peak * RATE / last.size
+            peak_hz = peak * rate_hz / last.size
             share = float(power[max(0, peak - 3) : peak + 4].sum() / power.sum())
-            other = round(also_hz * last.size / RATE)
+            other = round(also_hz * last.size / rate_hz)
             also = float(power[max(0, other - 3) : other + 4].sum() / power.sum())
         stamps = np.array([frame.arrived_ns for frame in frames]) / 1e6
         steps = np.diff(stamps) if stamps.size > 1 else np.zeros(1)
@@ -104,7 +102,7 @@ class Ear:
             "level": float(np.sqrt((last**2).mean())) if last.size else 0.0,
             "worst_step_ms": float(steps.max()),
             "p99_step_ms": float(np.percentile(steps, 99)),
-            "loud_samples": FRAME * len(loud),
+            "loud_samples": rate_hz // 50 * len(loud),
             "last_arrived_ns": frames[-1].arrived_ns if frames else 0,
         }
 
@@ -125,6 +123,7 @@ class Driver:
         self.sources: dict[str, Tone | Echo] = {}
         self._out = threading.Lock()
         self._pace = threading.Event()
+        self.rate_hz = given.get("media_rate_hz", 8000)
         self.agent = SipUserAgent(SipSettings(**given), self.on_event)
 
     def say(self, **line: Any) -> None:
@@ -148,8 +147,8 @@ class Driver:
             self.agent.hangup(event.leg)
 
     def bind(self, leg: str) -> None:
-        ear = self.ears[leg] = Ear()
-        source = Echo(ear) if self.options.get("echo") else Tone(self.options.get("tone_hz", 0) or 0.0)
+        ear = self.ears[leg] = Ear(self.rate_hz)
+        source = Echo(ear) if self.options.get("echo") else Tone(self.options.get("tone_hz", 0) or 0.0, self.rate_hz)
         self.sources[leg] = source
         self.agent.attach(leg, ear, source)
 

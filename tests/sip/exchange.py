@@ -22,7 +22,6 @@ from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import DialPlan, Route
 from gateway.call.events import EventBus
 from gateway.call.glossary import Glossaries
-from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import PromptBook
 from gateway.call.switchboard import Switchboard
 from gateway.sip.access import Trunk
@@ -79,6 +78,9 @@ async def main() -> int:
     given["trunks"] = tuple(
         Trunk(**trunk | {"networks": tuple(trunk["networks"])}) for trunk in given.get("trunks", [])
     )
+    for key in ("codecs", "transports"):
+        if key in given:
+            given[key] = tuple(given[key])
     given["registrations"] = tuple(
         Registration(**each | {"registrars": tuple(each["registrars"])}) for each in given.get("registrations", [])
     )
@@ -93,13 +95,14 @@ async def main() -> int:
     agent = SipUserAgent(SipSettings(**given), from_sip)
     await asyncio.to_thread(agent.start)
     board.connect(agent)
+    rate_hz = given.get("media_rate_hz", 8000)
     bus, nowhere = EventBus(), Nowhere()
     speech = ScriptedSpeech(answer)
     desk = Desk(
         booth=Booth(
             speech=speech,
-            prompts=PromptBook({}, {}, rate_hz=LEG_RATE_HZ, cache=Path("/nonexistent")),
-            endpoint=EndpointPlan(),
+            prompts=PromptBook({}, {}, rate_hz=rate_hz, cache=Path("/nonexistent")),
+            endpoint=EndpointPlan(rate_hz=rate_hz),
             previews=False,
         ),
         user_agent=agent,

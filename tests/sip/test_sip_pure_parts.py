@@ -25,8 +25,11 @@ from gateway.sip.message import (
     safe_headers,
     uri_user,
 )
-from gateway.sip.port import FRAME_SAMPLES, LATE_NS, SILENCE, LegTap
+from gateway.sip.port import LATE_NS, LegTap
 from gateway.sip.settings import SipSettings
+
+FRAME_SAMPLES = 160
+SILENCE = bytes(2 * FRAME_SAMPLES)
 
 pytestmark = pytest.mark.unit
 
@@ -198,7 +201,7 @@ class Clock:
 
 def test_b08_empty_frames_are_silence_and_the_clock_goes_on() -> None:
     clock, sink = Clock(), Kept()
-    tap = LegTap("a", clock)
+    tap = LegTap("a", clock, 8000)
     tap.sink = sink
     tap.received(b"\1\0" * FRAME_SAMPLES)
     assert sink.frames == [], "nothing is delivered before media is active"
@@ -213,7 +216,7 @@ def test_b08_empty_frames_are_silence_and_the_clock_goes_on() -> None:
 
 
 def test_sound_without_a_sink_is_counted_all_the_same() -> None:
-    tap, sink = LegTap("a", Clock()), Kept()
+    tap, sink = LegTap("a", Clock(), 8000), Kept()
     tap.set_active(True)
     tap.received(SILENCE)
     tap.sink = sink
@@ -223,7 +226,7 @@ def test_sound_without_a_sink_is_counted_all_the_same() -> None:
 
 def test_hold_stops_both_ways_and_is_no_late_frame() -> None:
     clock, sink, source = Clock(), Kept(), Says(SILENCE)
-    tap = LegTap("a", clock)
+    tap = LegTap("a", clock, 8000)
     tap.sink, tap.source = sink, source
     tap.set_active(True)
     tap.received(SILENCE)
@@ -243,7 +246,7 @@ def test_hold_stops_both_ways_and_is_no_late_frame() -> None:
 
 @pytest.mark.parametrize("length", [0, 2, 318, 320, 322, 640])
 def test_a_source_of_the_wrong_length_never_leaves_the_frame(length: int) -> None:
-    tap = LegTap("a", Clock())
+    tap = LegTap("a", Clock(), 8000)
     tap.set_active(True)
     assert tap.requested(320) == SILENCE
     tap.source = Says(b"\5" * length)
