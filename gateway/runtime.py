@@ -113,6 +113,7 @@ class Gateway:
             disclosure=settings.call.disclosure,
             recordings=settings.recording.dir if settings.recording.enabled else None,
             ducking=ducking(settings),
+            comfort_dbfs=settings.call.comfort_noise_dbfs,
         )
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
         rest = asyncio.create_task(prompts.load(speech), name="prompts")

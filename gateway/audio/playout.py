@@ -2,7 +2,7 @@
 """What a leg hears: clips are queued, and the SIP side pulls exactly one frame every 20 ms, for ever.
 
 Nothing here keeps time. PJSIP's clock asks, and the answer is always one whole frame: speech when there is some,
-else silence (A8, B09). A stalled event loop therefore cannot disturb the packets (J01).
+else silence, or the murmur of an open line (A8, B09). A stalled event loop therefore cannot disturb the packets (J01).
 
 Joins (S1.13). Each clip rises over its first 10 ms and falls over its last 10 ms with complementary raised cosines.
 The falling tail is an *overlay* that is added to whatever follows: if the next clip is there and no pause is wanted,
@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gateway.audio.comfort import ComfortNoise
 from gateway.audio.original import Ducking, OriginalVoice
 from gateway.audio.pcm import Float32, Int16, limited, rising
 from gateway.audio.tempo import TempoReader, usable_ratio
@@ -93,6 +94,7 @@ class PlayOut:
         tap: Callable[[bytes, int], None] | None = None,
         max_pending_s: float = MAX_PENDING_S,
         ducking: Ducking | None = None,
+        comfort_dbfs: float | None = None,
     ) -> None:
         if rate_hz <= 0 or frame_samples < 1:
             raise ValueError("play-out needs a rate and a frame of at least one sample")
@@ -105,6 +107,7 @@ class PlayOut:
         self._silence = bytes(2 * frame_samples)
         self._lock = threading.Lock()
         self._original = OriginalVoice(ducking or Ducking(), rate_hz)
+        self._comfort = None if comfort_dbfs is None else ComfortNoise(comfort_dbfs, rate_hz)
         self._tempo = 1.0
         self._queues: dict[ClipKind, deque[_Ready]] = {kind: deque() for kind in ClipKind}
         self._queued_samples = dict.fromkeys(ClipKind, 0)
@@ -226,12 +229,11 @@ class PlayOut:
                 frame = self._render()
             except Exception:  # a fault must cost one frame, not the call
                 self._counts["errors"] += 1
+                self._counts["silent_frames"] += 1
                 frame = self._silence
                 self._current, self._overlay = None, self._overlay[:0]
             self._egress = first + self.frame_samples
             self._counts["frames"] += 1
-            if frame is self._silence:
-                self._counts["silent_frames"] += 1
         if self._tap is not None:
             try:
                 self._tap(frame, first)
@@ -242,12 +244,22 @@ class PlayOut:
     def _render(self) -> bytes:
         self._frame_ns, self._frame_first = self._now_ns(), self._egress
         frame_end = self._egress + self.frame_samples
-        spoken = self._current is not None or self._overlay.size > 0 or self._waiting()
-        if not spoken and not self._original.sounds:
+        if self._current is not None or self._overlay.size or self._waiting() or self._original.sounds:
+            out = self._mixed(frame_end)
+        else:
             self._gap_left = max(0, self._gap_left - self.frame_samples)
             self._note_underrun()
             self._original.pass_by(self.frame_samples, spoken=False)
-            return self._silence
+            self._counts["silent_frames"] += 1
+            if self._comfort is None:
+                return self._silence
+            out = np.zeros(self.frame_samples, np.float32)
+        if self._comfort is not None:
+            self._comfort.add_to(out)
+        return np.clip(np.rint(out), -32768, 32767).astype("<i2").tobytes()
+
+    def _mixed(self, frame_end: int) -> Float32:
+        """Clips, the pauses between them and the original, up to ``frame_end``."""
         out = np.zeros(self.frame_samples, np.float32)
         spoken = False
         while self._egress < frame_end:
@@ -274,10 +286,9 @@ class PlayOut:
         self._tell_ended(frame_end)
         if self._original.sounds:
             self._original.add_to(out, spoken=spoken)
-            out = limited(out, 32768.0)
-        else:
-            self._original.pass_by(self.frame_samples, spoken=spoken)
-        return np.clip(np.rint(out), -32768, 32767).astype("<i2").tobytes()
+            return limited(out, 32768.0)
+        self._original.pass_by(self.frame_samples, spoken=spoken)
+        return out
 
     def _waiting(self) -> bool:
         return any(self._queues.values())

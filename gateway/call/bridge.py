@@ -81,7 +81,8 @@ class Call:
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
-        return Party(side, leg, language, self._sound_came, tap, self._desk.ducking, self._rate_hz)
+        desk = self._desk
+        return Party(side, leg, language, self._sound_came, tap, desk.ducking, desk.comfort_dbfs, self._rate_hz)
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)

@@ -113,6 +113,8 @@ class Desk:
     recordings: Path | None = None
     ducking: Ducking = field(default_factory=Ducking)
     """The talker's own voice under the translation."""
+    comfort_dbfs: float | None = None
+    """Level of the noise that says that the line is open; None for silence."""
 
     def publish(self, kind: str, call: str, **data: Any) -> None:
         """Tell the listeners."""

@@ -32,6 +32,7 @@ class Party:
         wake: Callable[[], None],
         tap: Callable[[bytes, int], None] | None = None,
         ducking: Ducking | None = None,
+        comfort_dbfs: float | None = None,
         rate_hz: int = LEG_RATE_HZ,
     ) -> None:
         self.side = side
@@ -42,7 +43,8 @@ class Party:
         self.rate_hz = rate_hz
         self.machine = LegMachine(leg)
         self.ring = FrameRing(RING_FRAMES, wake)
-        self.playout = PlayOut(rate_hz, frame_samples(rate_hz, FRAME_MS), tap=tap, ducking=ducking)
+        frame = frame_samples(rate_hz, FRAME_MS)
+        self.playout = PlayOut(rate_hz, frame, tap=tap, ducking=ducking, comfort_dbfs=comfort_dbfs)
         self.was_up = False
         self.held = False
         """The party put us on hold: it neither speaks nor listens."""

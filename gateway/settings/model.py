@@ -147,6 +147,7 @@ class Call(Section):
     prompts: Path | None = None
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
+    comfort_noise_dbfs: Annotated[Decibels, Field(ge=-80, le=-40)] | None = None
 
 
 class Endpoint(Section):

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from audio_signals import Int16, noise, strongest_hz, tone
+from audio_signals import Int16, noise, rms_db, strongest_hz, tone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -230,3 +230,14 @@ def test_wrong_arrays_are_refused_at_the_door() -> None:
         line.enqueue(Clip("x", T, np.zeros(10, np.float32)))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shape"):
         line.enqueue(Clip("x", T, np.zeros((10, 2), np.int16)))
+
+
+def test_comfort_noise_lies_under_everything_and_never_stops() -> None:
+    line = play_out(comfort_dbfs=-60.0)
+    out = pull(line, 500)
+    for second in range(10):
+        assert rms_db(out[second * 8000 : second * 8000 + 8000] / 32768) == pytest.approx(-60.0, abs=0.3)
+    assert line.statistics()["silent_frames"] == 500 and line.is_idle()
+    line.enqueue(Clip("x", T, flat(800)))
+    spoken = pull(line, 10)
+    assert abs(int(spoken[400]) - 8000) < 200 and spoken[1000:].any()
