@@ -96,6 +96,8 @@ class Speech:
     pcm: bytes
     rate_hz: int
     voice: str
+    respoken: int = 0
+    """Pieces that came out too short or too long for their text, and were spoken again in two halves."""
 
 
 Result = Recognition | Translation | Speech

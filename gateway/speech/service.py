@@ -108,6 +108,7 @@ class _Counts:
     resubmitted: int = 0
     lost: int = 0
     hung: int = 0
+    respoken: int = 0
 
 
 class LocalTicket:
@@ -244,6 +245,7 @@ class LocalSpeechService:
             "resubmitted": counts.resubmitted,
             "lost": counts.lost,
             "hung": counts.hung,
+            "respoken": counts.respoken,
             "workers": [
                 {
                     "index": worker.index,
@@ -402,6 +404,7 @@ class LocalSpeechService:
             self._counts.unheard += 1
             return
         self._counts.completed += 1
+        self._counts.respoken += outcome.respoken if isinstance(outcome, Speech) else 0
         job.future.set_result(
             Done(outcome, entry.queued_ns, ran.started_ns, ran.done_ns, ran.cpu_ns, worker_pid=ran.worker_pid)
         )

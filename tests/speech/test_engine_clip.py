@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from gateway.speech.engines.clip import LONGEST_PIECE, Sound, finished, limited, shortest_s, spoken, trimmed
+from gateway.audio.loudness import active_level
+from gateway.audio.pcm import limited
+from gateway.speech.engines.clip import LONGEST_PIECE, Sound, finished, spoken, trimmed
+from gateway.speech.engines.pace import Pace
+from gateway.speech.engines.prose import marks
+from gateway.speech.jobs import Speech
 
 pytestmark = pytest.mark.unit
 RATE_HZ = 22_050
@@ -32,10 +39,10 @@ def test_silence_at_the_ends_is_cut() -> None:
 
 
 @pytest.mark.parametrize("level", [0.004, 0.1, 0.9])
-def test_loudness_is_one(level: float) -> None:
-    clip = finished(np.concatenate([silence(0.2), voice(1.0, level)]), RATE_HZ)
-    middle = clip[RATE_HZ // 4 : RATE_HZ // 2]
-    assert 20 * np.log10(np.sqrt(np.mean(middle**2))) == pytest.approx(-19.0, abs=0.6)
+@pytest.mark.parametrize("seconds", [0.3, 1.0, 5.0])
+def test_i11_active_level_is_one(level: float, seconds: float) -> None:
+    clip = finished(np.concatenate([silence(0.2), voice(seconds, level)]), RATE_HZ)
+    assert active_level(clip, RATE_HZ) == pytest.approx(-19.0, abs=0.3)
 
 
 def test_peaks_stay_below_minus_one_dbfs_and_quiet_samples_are_untouched() -> None:
@@ -47,12 +54,42 @@ def test_peaks_stay_below_minus_one_dbfs_and_quiet_samples_are_untouched() -> No
     assert np.array_equal(bent[quiet], loud[quiet])
 
 
+def say(text: str, speak: Callable[[str], Sound], *, tempo: float = 1.0, pace: Pace | None = None) -> Speech:
+    """Every letter counts as a phoneme."""
+    return spoken(
+        text,
+        language="en",
+        rate_hz=RATE_HZ,
+        voice="v",
+        tempo=tempo,
+        speak=speak,
+        units=lambda piece: sum(letter.isalpha() for letter in piece),
+        pace=pace or Pace(),
+    )
+
+
+def seconds(sound: Speech) -> float:
+    return len(sound.pcm) / 2 / RATE_HZ
+
+
+def steady(piece: str) -> Sound:
+    """A voice of 70 ms a letter."""
+    return voice(0.07 * sum(letter.isalpha() for letter in piece))
+
+
+def known() -> Pace:
+    pace = Pace()
+    for _ in range(5):
+        say("five sentences of some thirty letters each", steady, pace=pace)
+    return pace
+
+
 @pytest.mark.parametrize("text", ["", "...", "😀", "​", "？", "你好"])
 def test_i01_nothing_to_say_asks_no_engine(text: str) -> None:
     def never(piece: str) -> Sound:
         raise AssertionError(piece)
 
-    assert spoken(text, language="en", rate_hz=RATE_HZ, voice="v", tempo=1.0, speak=never).pcm == b""
+    assert say(text, never).pcm == b""
 
 
 def test_i02_long_text_is_spoken_in_pieces() -> None:
@@ -60,26 +97,72 @@ def test_i02_long_text_is_spoken_in_pieces() -> None:
 
     def speak(piece: str) -> Sound:
         asked.append(piece)
-        return voice(len(piece) / 15)
+        return steady(piece)
 
     text = "the quick brown fox jumps over the lazy dog, " * 12
-    sound = spoken(text, language="en", rate_hz=RATE_HZ, voice="v", tempo=1.0, speak=speak)
+    sound = say(text, speak)
     assert max(map(len, asked)) <= LONGEST_PIECE
     assert " ".join(asked) == text.strip()
-    assert len(sound.pcm) / 2 / RATE_HZ >= len(text) / 15
+    assert seconds(sound) >= 0.07 * sum(letter.isalpha() for letter in text)
+    assert sound.respoken == 0
 
 
-def test_i02_a_clip_that_is_too_short_is_spoken_again_in_halves() -> None:
+TEXT = "one two three four five six seven, eight nine ten eleven twelve thirteen"
+LETTERS = sum(letter.isalpha() for letter in TEXT)
+
+
+@pytest.mark.parametrize("lost", [0.35, 0.5, 1.0])
+def test_i02_a_clip_that_lost_words_is_spoken_again_once_in_halves(lost: float) -> None:
     asked: list[str] = []
 
     def forgetful(piece: str) -> Sound:
         asked.append(piece)
-        return voice(min(len(piece) / 15, 1.0))  # drops what comes after one second
+        return steady(piece)[: round((1 - lost * (piece == TEXT)) * len(steady(piece)))]
 
-    text = "one two three four five six seven, eight nine ten eleven twelve thirteen"
-    sound = spoken(text, language="en", rate_hz=RATE_HZ, voice="v", tempo=1.0, speak=forgetful)
-    assert len(asked) > 1
-    assert len(samples_of(sound.pcm)) / RATE_HZ >= shortest_s(text, "en", 1.0)
+    sound = say(TEXT, forgetful, pace=known())
+    assert asked[0] == TEXT and " ".join(asked[1:]) == TEXT and len(asked) == 3
+    assert sound.respoken == 1
+    assert seconds(sound) == pytest.approx(0.07 * LETTERS, abs=0.6)
+
+
+def test_i02_a_voice_that_babbles_is_spoken_again_once_in_halves() -> None:
+    def babbling(piece: str) -> Sound:
+        return np.concatenate([steady(piece), voice(20.0 * (piece == TEXT))])
+
+    sound = say(TEXT, babbling, pace=known())
+    assert sound.respoken == 1
+    assert seconds(sound) == pytest.approx(0.07 * LETTERS, abs=0.6)
+
+
+def test_i02_when_halves_are_no_better_the_nearer_one_is_kept() -> None:
+    def worse_in_halves(piece: str) -> Sound:
+        return voice(1.9 if piece == TEXT else 0.2)
+
+    sound = say(TEXT, worse_in_halves, pace=known())
+    assert sound.respoken == 1
+    assert seconds(sound) == pytest.approx(1.9, abs=0.05)
+
+
+@pytest.mark.parametrize("tempo", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.4])
+def test_i02_an_ordinary_variation_is_left_alone_at_any_tempo(tempo: float, factor: float) -> None:
+    pace = known()
+    sound = say(TEXT, lambda piece: voice(len(steady(piece)) / RATE_HZ * factor / tempo), tempo=tempo, pace=pace)
+    assert sound.respoken == 0
+
+
+def test_i02_a_new_voice_has_wide_bounds_until_its_speed_is_known() -> None:
+    slow = Pace()
+    for _ in range(8):
+        assert say(TEXT, lambda piece: voice(len(steady(piece)) / RATE_HZ * 1.6), pace=slow).respoken == 0
+    assert slow.unit_s == pytest.approx(0.07 * 1.6, rel=0.05)
+    assert say(TEXT, lambda piece: voice(len(steady(piece)) / RATE_HZ * 0.9), pace=slow).respoken == 1
+
+
+def test_i02_pauses_at_commas_are_no_babble() -> None:
+    text = "a, b, c, d, e, f, g, h, i, j, k, l, m, n"
+    assert marks(text) == 13 and marks(text + "...") == 13 and marks("«O quê?» disse.") == 1
+    assert say(text, lambda piece: voice(14 * 0.07 + 13 * 0.25), pace=known()).respoken == 0
 
 
 def test_i02_an_engine_that_never_speaks_enough_ends() -> None:
@@ -90,10 +173,5 @@ def test_i02_an_engine_that_never_speaks_enough_ends() -> None:
         calls += 1
         return silence(0.1)
 
-    assert (
-        spoken(
-            "many words that nobody hears " * 4, language="en", rate_hz=RATE_HZ, voice="v", tempo=1.0, speak=mute
-        ).pcm
-        == b""
-    )
-    assert calls < 40
+    assert say("many words that nobody hears " * 4, mute).pcm == b""
+    assert calls < 10

@@ -3,7 +3,8 @@
 
 Engines differ by up to 10 dB and put up to 0.3 s of silence in front, which a listener hears as latency. Long text
 makes neural voices skip or garble words without an error (their decoders were trained on single sentences), so text
-is spoken piece by piece, and a piece that came out shorter than its letters allow is spoken again in two halves.
+is spoken piece by piece, and a piece that came out much shorter or longer than this voice takes for so many phonemes
+is spoken once again, in two halves (`pace`).
 """
 
 from __future__ import annotations
@@ -13,58 +14,62 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
-from gateway.speech.engines.prose import halves, is_unspaced, pieces, speakable
+from gateway.speech.engines.pace import Pace
+from gateway.speech.engines.prose import halves, marks, pieces, speakable
 from gateway.speech.jobs import Speech
 
 Sound = npt.NDArray[np.float32]
 
-LEVEL_DBFS = -19.0  # RMS of the voiced part; ITU-T P.56 active level of network speech is −26…−15
+LEVEL_DBFS = -19.0  # active level by ITU-T P.56; network speech is -26 to -15
 HEAD_MS = 20
 TAIL_MS = 120
 PAUSE_MS = 140  # between two pieces, on top of head and tail
 LONGEST_PIECE = 150  # characters, about 10 s: what the voices were trained on, and it bounds their memory
-MOST_SPLITS = 3
-LETTERS_PER_S = 34.0  # faster than the fastest voice at tempo 1.3; below it words are missing
-UNSPACED_LETTERS_PER_S = 12.0
 _SILENT_BELOW_PEAK_DB = 42.0
-_VOICED_BELOW_PEAK_DB = 25.0
 
 
 def spoken(
-    text: str, *, language: str, rate_hz: int, voice: str, tempo: float, speak: Callable[[str], Sound]
+    text: str,
+    *,
+    language: str,
+    rate_hz: int,
+    voice: str,
+    tempo: float,
+    speak: Callable[[str], Sound],
+    units: Callable[[str], int],
+    pace: Pace,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
-    Text without anything to say in the language gives empty PCM.
+    ``units(piece)`` counts its phonemes, ``pace`` knows the voice. Text without anything to say in the language gives
+    empty PCM.
     """
-    clips = [
-        clip
-        for piece in pieces(speakable(text, language), language, LONGEST_PIECE)
-        if speakable(piece, language)
-        for clip in _whole(piece, language, rate_hz, tempo, speak, MOST_SPLITS)
-        if clip.size
+    asked = [
+        piece for piece in pieces(speakable(text, language), language, LONGEST_PIECE) if speakable(piece, language)
     ]
+    clips: list[Sound] = []
+    respoken = 0
+    for piece in asked:
+        clip = finished(speak(piece), rate_hz)
+        length = (units(piece), marks(piece), tempo)
+        if not pace.suspicious(len(clip) / rate_hz, *length):
+            pace.learn(len(clip) / rate_hz, *length)
+            clips.append(clip)
+            continue
+        again = [finished(speak(half), rate_hz) for half in halves(piece) or ()]
+        respoken += bool(again)
+        clips += _nearer([clip], again, pace.expected_s(*length) * rate_hz)
     pause = np.zeros(rate_hz * PAUSE_MS // 1000, dtype=np.float32)
-    line = [part for clip in clips for part in (clip, pause)][:-1]
+    line = [part for clip in clips if clip.size for part in (clip, pause)][:-1]
     pcm = _to_pcm(np.concatenate(line)) if line else b""
-    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice)
+    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice, respoken=respoken)
 
 
-def _whole(
-    piece: str, language: str, rate_hz: int, tempo: float, speak: Callable[[str], Sound], splits: int
-) -> list[Sound]:
-    clip = finished(speak(piece), rate_hz)
-    if len(clip) / rate_hz < shortest_s(piece, language, tempo) and splits > 0 and (parts := halves(piece)):
-        return [part for half in parts for part in _whole(half, language, rate_hz, tempo, speak, splits - 1)]
-    return [clip]
-
-
-def shortest_s(text: str, language: str, tempo: float) -> float:
-    """Seconds below which the text cannot have been spoken whole. Short answers get no bound (0)."""
-    letters = sum(character.isalpha() for character in text)
-    per_second = UNSPACED_LETTERS_PER_S if is_unspaced(language) else LETTERS_PER_S
-    return letters / per_second / max(tempo, 1.0) if letters > 12 else 0.0
+def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[Sound]:
+    """Of two ways to speak a text the one whose length is nearer to what is expected, in samples."""
+    return min(whole, halved, key=lambda clips: abs(sum(map(len, clips)) - expected))
 
 
 def finished(sound: Sound, rate_hz: int) -> Sound:
@@ -89,14 +94,8 @@ def trimmed(sound: Sound, rate_hz: int) -> Sound:
 
 
 def levelled(sound: Sound, rate_hz: int) -> Sound:
-    """Bring the RMS of the voiced 20 ms frames to −19 dBFS; peaks above −4 dBFS bend softly towards −1 dBFS."""
-    size = max(rate_hz // 50, 1)
-    levels = _levels_db(sound, size)
-    if levels.size == 0:
-        return sound
-    voiced = levels[levels > levels.max() - _VOICED_BELOW_PEAK_DB]
-    level = 10.0 * np.log10(np.mean(10.0 ** (voiced / 10.0)))
-    return limited(sound * np.float32(10.0 ** ((LEVEL_DBFS - level) / 20.0)))
+    """Bring the active speech level to −19 dBFS; peaks above −4 dBFS bend softly towards −1 dBFS."""
+    return limited(sound * np.float32(10.0 ** ((LEVEL_DBFS - active_level(sound, rate_hz)) / 20.0)))
 
 
 def _levels_db(sound: Sound, size: int) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from functools import cache
+from functools import cache, lru_cache
 
 from piper.phonemize_espeak import EspeakPhonemizer
 
@@ -26,7 +26,8 @@ def espeak_voice(language: str) -> str:
     return str(voice)
 
 
-def phonemes(text: str, language: str) -> list[str]:
+@lru_cache(maxsize=64)  # a piece is read twice: to be spoken, and to tell how long that may take
+def phonemes(text: str, language: str) -> tuple[str, ...]:
     """IPA of each sentence, decomposed (NFD), punctuation and stress kept."""
     with _LOCK:
-        return ["".join(sentence) for sentence in _phonemizer().phonemize(espeak_voice(language), text)]
+        return tuple("".join(sentence) for sentence in _phonemizer().phonemize(espeak_voice(language), text))

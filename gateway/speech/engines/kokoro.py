@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from gateway.speech.engines.clip import Sound, spoken
 from gateway.speech.engines.espeak import phonemes
 from gateway.speech.engines.openvino_session import OpenVinoSession
+from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
@@ -47,6 +49,7 @@ class KokoroSynthesizer:
             raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._styles)}")
         names = tuple(sorted(self._styles, key=lambda name: (name != voice, name)))
         self._session = OpenVinoSession(model_dir / "model.onnx", threads)
+        self._paces: defaultdict[tuple[str, str], Pace] = defaultdict(Pace)
         self.capabilities = SynthesizerCapabilities(
             voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
         )
@@ -64,7 +67,19 @@ class KokoroSynthesizer:
             clips = [self._speak(letters(ipa), name, tempo) for ipa in phonemes(piece, code)]
             return np.concatenate(clips) if clips else np.zeros(0, dtype=np.float32)
 
-        return spoken(text, language=code, rate_hz=RATE_HZ, voice=name, tempo=tempo, speak=speak)
+        def units(piece: str) -> int:
+            return sum(letter.isalpha() for ipa in phonemes(piece, code) for letter in ipa)
+
+        return spoken(
+            text,
+            language=code,
+            rate_hz=RATE_HZ,
+            voice=name,
+            tempo=tempo,
+            speak=speak,
+            units=units,
+            pace=self._paces[name, code],
+        )
 
     def _speak(self, ipa: str, voice: str, tempo: float) -> Sound:
         tokens = self.tokens(ipa)[:LONGEST_TOKENS]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from piper.config import PiperConfig
 
 from gateway.speech.engines.clip import Sound, spoken
 from gateway.speech.engines.onnx_session import open_session
+from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
@@ -35,6 +37,7 @@ class PiperSynthesizer:
         self.capabilities = SynthesizerCapabilities(
             voices={self._language: names}, rate_hz=self._voice.config.sample_rate, streams=False
         )
+        self._paces: defaultdict[str, Pace] = defaultdict(Pace)
         if voice is not None and voice not in self._speakers:
             raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._speakers)}")
 
@@ -53,4 +56,16 @@ class PiperSynthesizer:
             chunks = [chunk.audio_float_array for chunk in self._voice.synthesize(piece, style)]
             return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.float32)
 
-        return spoken(text, language=language, rate_hz=self.capabilities.rate_hz, voice=name, tempo=tempo, speak=speak)
+        return spoken(
+            text,
+            language=language,
+            rate_hz=self.capabilities.rate_hz,
+            voice=name,
+            tempo=tempo,
+            speak=speak,
+            units=self._units,
+            pace=self._paces[name],
+        )
+
+    def _units(self, piece: str) -> int:
+        return sum(letter.isalpha() for sentence in self._voice.phonemize(piece) for letter in sentence)

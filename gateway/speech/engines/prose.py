@@ -125,6 +125,12 @@ def _best_cut(text: str, longest: int) -> int:
     return space if space > 0 else longest
 
 
+def marks(text: str) -> int:
+    """Punctuation inside the text at which a voice makes a pause; that at its end does not count."""
+    inside = text.rstrip(" \t\n.,;:!?…。！？，、।؟۔\"'”’»)]")
+    return sum(len(pattern.findall(inside)) for pattern in (_SENTENCE_END, _CLAUSE_END))
+
+
 def halves(text: str) -> tuple[str, str] | None:
     """Cut near the middle: at the nearest clause border, else the nearest space; None when there is neither."""
     middle = len(text) / 2
