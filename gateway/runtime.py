@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import structlog
 
+from gateway.api.server import ControlApi
 from gateway.audio.original import Ducking
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import load_dialplan
@@ -76,6 +77,7 @@ class Gateway:
         self.user_agent: SipUserAgent | None = None
         self.speech: LocalSpeechService | None = None
         self.state: StateStore | None = None
+        self.api: ControlApi | None = None
         self._closing = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
@@ -94,6 +96,18 @@ class Gateway:
         await asyncio.to_thread(user_agent.start)
         stack.push_async_callback(asyncio.to_thread, user_agent.stop)
         self.switchboard.connect(user_agent)
+        if settings.api.enabled:
+            self.api = ControlApi(
+                self._loaded,
+                switchboard=self.switchboard,
+                state=self.state,
+                bus=self.bus,
+                dialplan=self.dialplan,
+                statistics=self.statistics,
+                models=functools.partial(known_models, self._loaded),
+            )
+            stack.push_async_callback(self.api.stop)
+            await self.api.start()
         self.speech = speech = speech_service(self._loaded)
         stack.push_async_callback(speech.close)
         await speech.start()
@@ -115,6 +129,8 @@ class Gateway:
             ducking=ducking(settings),
             comfort_dbfs=settings.call.comfort_noise_dbfs,
         )
+        if self.api is not None:
+            self.api.opened(speech.capabilities())
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
         rest = asyncio.create_task(prompts.load(speech), name="prompts")
         stack.push_async_callback(_cancelled, rest)
@@ -123,7 +139,8 @@ class Gateway:
         gc.collect()
         gc.freeze()
         gc.collect()  # counts what is left: full searches are put off until a quarter more than that has come
-        self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), {"sip_port": user_agent.bound_port}))
+        ports = {"sip_port": user_agent.bound_port, "api_port": self.api.port if self.api else None}
+        self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), ports))
         log.info("gateway_ready", sip_port=user_agent.bound_port, legs=user_agent.max_legs)
 
     async def stop(self, drain_s: float = 0.0) -> None:
@@ -152,6 +169,7 @@ class Gateway:
             prefix=redis.prefix,
             ttl_s=redis.ttl_s,
             timeout_s=redis.timeout_s,
+            transcript_ttl_s=self.settings.api.transcript_ttl_s if self.settings.api.enabled else 0,
         )
 
     async def _glossaries(self, stack: contextlib.AsyncExitStack) -> Glossaries:
@@ -207,6 +225,7 @@ class Gateway:
             "speech": self.speech.statistics() if self.speech else {},
             "state": self.state.statistics() if self.state else {},
             "events": self.bus.statistics(),
+            "api": self.api.statistics() if self.api else {},
         }
 
 
@@ -340,6 +359,23 @@ def model_store(loaded: Loaded) -> ModelStore:
     """The store that the settings name."""
     folder = loaded.settings.models.dir
     return ModelStore(models_dir(loaded.find(folder) if folder else None), load_manifest())
+
+
+def known_models(loaded: Loaded) -> list[dict[str, Any]]:
+    """The manifest's models as the API shows them: what each is, whether it is there, whether it is in use."""
+    store, used = model_store(loaded), engine_spec(loaded.settings).models()
+    return [
+        {
+            "id": model.id,
+            "kind": model.kind.value,
+            "languages": list(model.languages) or sorted({language for pair in model.pairs for language in pair}),
+            "licence": model.licence.spdx,
+            "size_bytes": model.size_bytes,
+            "state": store.status(model.id).state.value,
+            "in_use": model.id in used,
+        }
+        for model in store.manifest.models
+    ]
 
 
 def make_engines(spec: EngineSpec, folders: Mapping[str, Path]) -> Engines:

@@ -16,7 +16,8 @@ from gateway.bench.ear import Heard
 from gateway.bench.gateway_process import GatewayProcess
 from gateway.bench.records import SegmentRecord
 from gateway.bench.report import render
-from gateway.bench.transcript_files import cues, webvtt, write_tracks
+from gateway.bench.tracks import write_tracks
+from gateway.call.captions import cues, webvtt
 from gateway.settings import Loaded
 
 Say = Callable[[str], None]

@@ -77,6 +77,7 @@ class GatewayProcess:
         environ = {
             **os.environ,
             "GATEWAY__SIP__PORT": str(self.port),
+            "GATEWAY__API__PORT": "0",
             "GATEWAY__DIALPLAN__FILE": str(plan.resolve()),
             "GATEWAY__LOG__FORMAT": "json",
             "GATEWAY__ORIGINAL__ENABLED": "false",  # the first sound that a telephone hears is to be the translation

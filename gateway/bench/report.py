@@ -16,7 +16,7 @@ from gateway.bench.checks import Check
 from gateway.bench.ear import EarReport, Heard, Spread
 from gateway.bench.records import SegmentRecord
 from gateway.bench.sdp import RATE_HZ
-from gateway.bench.transcript_files import TRACKS
+from gateway.bench.tracks import TRACKS
 
 _PX_PER_S = 40
 _PEAK_MS = 25  # one peak per pixel

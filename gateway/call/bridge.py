@@ -43,6 +43,7 @@ RINGBACK_ON_S = 1.0
 RINGBACK_PERIOD_S = 5.0
 RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
 HOLD = "hold"
+OPERATOR = "operator"
 GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
 
 
@@ -157,6 +158,11 @@ class Call:
             self._voices[language] = voice
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
+
+    def set_paused(self, paused: bool) -> None:
+        """Interpret nothing for a while, by the operator's wish, or go on."""
+        for direction in (self.a_to_b, self.b_to_a):
+            (direction.pause if paused else direction.resume)(OPERATOR)
 
     def changed(self) -> None:
         """Tell the listeners and the register what was set from outside."""
@@ -472,6 +478,7 @@ class Call:
             "languages": [self.a.language, self.b.language],
             "mode": self.a_to_b.wanted().mode,
             "phase": self.phase.value,
+            "paused": self.a_to_b.paused,
             "started_at": round(self._started_at, 3),
             "bridged_s": round(now - self._bridged_at, 3) if self._bridged_at else 0.0,
             "duration_s": round(now - self._started_at, 3),

@@ -151,6 +151,11 @@ class Direction:
                     self._on_endpoint(event)
         self._paused_by.add(reason)
 
+    @property
+    def paused(self) -> bool:
+        """True while nothing is interpreted, for any reason."""
+        return bool(self._paused_by)
+
     def resume(self, reason: str) -> None:
         """Take one reason for the pause back; the last one lets the next utterance be heard."""
         if self._paused_by == {reason}:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import typer
 
+from gateway.api.server import ApiError
+from gateway.api.tokens import TokenError
 from gateway.audio.errors import AudioFormatError
 from gateway.call.dialplan import DialPlanError
 from gateway.call.glossary_document import GlossaryError
@@ -18,6 +20,7 @@ from gateway.speech.errors import SpeechError
 from gateway.state.errors import StateUnavailable
 
 KNOWN = (
+    ApiError,
     AudioFormatError,
     DialPlanError,
     PromptError,
@@ -26,6 +29,7 @@ KNOWN = (
     SpeechError,
     StateUnavailable,
     GlossaryError,
+    TokenError,
 )
 
 

@@ -252,6 +252,56 @@ class Terms(Section):
     idioms: bool = True
 
 
+class Webhook(Section):
+    """A server that is told of events, with a signature."""
+
+    url: Annotated[str, Field(pattern=r"^https?://[^\s@]+$", max_length=2000)]
+    secret: Annotated[SecretStr, Field(min_length=24)] | None = None
+    secret_file: Path | None = None
+    events: Annotated[tuple[str, ...], Field(min_length=1)] = ("call-started", "call-phase", "call-ended")
+    allow_private: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_secret(self) -> Self:
+        if (self.secret is None) == (self.secret_file is None):
+            raise _rule("secret", "give either secret or secret_file: events are signed with it")
+        return self
+
+
+class Api(Section):
+    """The control API: where it listens, whom it believes, what it may do."""
+
+    enabled: bool = True
+    bind: Address = "127.0.0.1"
+    port: Annotated[Int, Field(ge=0, le=65535)] = 8080
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    allow_plain_http: bool = False
+    tokens: Path | None = None
+    open_on_loopback: bool = False
+    open_metrics: bool = False
+    destinations: tuple[str, ...] = ()
+    requests_per_s: Annotated[Seconds, Field(gt=0, le=10_000)] = 50
+    largest_body_bytes: Annotated[Int, Field(ge=1024, le=1_048_576)] = 262_144
+    transcript_ttl_s: Annotated[Int, Field(ge=0, le=2_592_000)] = 3600
+    webhooks: tuple[Webhook, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> Self:
+        loopback = ipaddress.ip_address(self.bind).is_loopback
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise _rule("tls_certificate", "tls_certificate and tls_key belong together")
+        if not loopback and self.tls_certificate is None and not self.allow_plain_http:
+            raise _rule(
+                "bind",
+                "is not loopback: tokens would travel unencrypted; give tls_certificate and tls_key, "
+                "or set allow_plain_http behind a proxy that encrypts",
+            )
+        if self.open_on_loopback and not loopback:
+            raise _rule("open_on_loopback", "needs bind to be loopback: nobody else may call without a token")
+        return self
+
+
 class Log(Section):
     """What is logged and how."""
 
@@ -273,4 +323,5 @@ class Settings(Section):
     redis: Redis = Redis()
     recording: Recording = Recording()
     terms: Terms = Terms()
+    api: Api = Api()
     log: Log = Log()

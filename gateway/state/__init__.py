@@ -3,7 +3,17 @@
 
 from gateway.state.calls import CallRecord
 from gateway.state.errors import StateUnavailable
+from gateway.state.line import NobodyAnswers
 from gateway.state.store import StateStore, open_store
 from gateway.state.terms import Terms, call_scope, trunk_scope
 
-__all__ = ["CallRecord", "StateStore", "StateUnavailable", "Terms", "call_scope", "open_store", "trunk_scope"]
+__all__ = [
+    "CallRecord",
+    "NobodyAnswers",
+    "StateStore",
+    "StateUnavailable",
+    "Terms",
+    "call_scope",
+    "open_store",
+    "trunk_scope",
+]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The state store: what a call says about itself, and the terms it works with, shared through Redis.
 
-The side of the call (``put_call``, ``end_call``, ``terms``) returns at once and never sees Redis. Three tasks do
+The side of the call (``put_call``, ``end_call``, ``terms``) returns at once and never sees Redis. Tasks do
 the talking, each of which survives any failure (SPEC C7):
 
 - the *writer* copies changed calls, in transactions, and tries again until it succeeds;
 - the *maintainer* renews heartbeat and TTLs every second, and by that notices what a flush, a restart or a missed
   notice has made different, so everything agrees again within 5 s of Redis' return (CASES K01, K02);
-- the *listener* hears of changed terms at once.
+- the *listener* hears of changed terms at once;
+- the *line* carries questions between gateways, and the *transcripts* move behind ended calls into Redis.
 
 All methods belong to the event loop's thread.
 """
@@ -26,8 +27,10 @@ from gateway.state.calls import CallBook, CallKeys, CallRecord
 from gateway.state.connect import FAILURES, first_contact, make_client, place
 from gateway.state.embedded import EmbeddedRedis
 from gateway.state.errors import StateUnavailable
+from gateway.state.line import Line
 from gateway.state.notices import Notices
 from gateway.state.terms import Listener, TermBook, TermKeys, Terms, call_scope, encode
+from gateway.state.transcripts import Transcripts
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +49,7 @@ async def open_store(
     prefix: str = "gw",
     ttl_s: int = 86_400,
     timeout_s: float = 0.5,
+    transcript_ttl_s: int = 0,
     patience_s: float = 3.0,
 ) -> StateStore:
     """Connect to Redis, or start a private server when ``url`` is None, and begin to maintain the state.
@@ -59,7 +63,15 @@ async def open_store(
         url = await embedded.start()
         password = None
     try:
-        store = StateStore(url, password, prefix=prefix, ttl_s=ttl_s, timeout_s=timeout_s, instance=instance)
+        store = StateStore(
+            url,
+            password,
+            prefix=prefix,
+            ttl_s=ttl_s,
+            timeout_s=timeout_s,
+            transcript_ttl_s=transcript_ttl_s,
+            instance=instance,
+        )
         await store.open(patience_s)
     except BaseException:
         if embedded is not None:
@@ -73,13 +85,23 @@ class StateStore:
     """Registry of calls and versioned terms. Made by ``open_store``."""
 
     def __init__(
-        self, url: str, password: str | None, *, prefix: str, ttl_s: int, timeout_s: float, instance: str
+        self,
+        url: str,
+        password: str | None,
+        *,
+        prefix: str,
+        ttl_s: int,
+        timeout_s: float,
+        instance: str,
+        transcript_ttl_s: int = 0,
     ) -> None:
         self.embedded: EmbeddedRedis | None = None
+        self.instance = instance
         self._url = url
         self._timeout_s = timeout_s
-        self._instance = instance
         self._client = make_client(url, password, timeout_s)
+        self.line = Line(self._client, prefix, instance, timeout_s)
+        self.transcripts = Transcripts(self._client, prefix, transcript_ttl_s)
         self._calls = CallKeys(self._client, prefix, ttl_s, instance, secrets.token_hex(4))
         self._terms = TermKeys(self._client, prefix, ttl_s)
         self._call_book = CallBook()
@@ -140,6 +162,8 @@ class StateStore:
             **self._counts,
             "calls": self._call_book.statistics(),
             "terms": self._term_book.statistics(),
+            "line": self.line.statistics(),
+            "transcripts": self.transcripts.statistics(),
             "embedded": self.embedded.statistics() if self.embedded else None,
         }
 
@@ -210,8 +234,8 @@ class StateStore:
             await self._client.aclose()
             raise
         self._connected = True
-        for work in (self._write, self._maintain, self._listen):
-            self._tasks.append(asyncio.create_task(_for_ever(work), name=f"state{work.__name__}"))
+        for work in (self._write, self._maintain, self._listen, self._answer, self.transcripts.run):
+            self._tasks.append(asyncio.create_task(_for_ever(work), name=f"state-{work.__name__.strip('_')}"))
 
     async def close(self) -> None:
         """Write what still waits, if Redis answers, say farewell, and end the embedded server."""
@@ -220,6 +244,7 @@ class StateStore:
             async with asyncio.timeout(self._timeout_s * 4):
                 while batch := self._call_book.take(_BATCH):
                     await self._calls.write(batch)
+                await self.transcripts.write()
                 await self._calls.farewell()
         with contextlib.suppress(*FAILURES):
             await self._client.aclose()
@@ -280,6 +305,12 @@ class StateStore:
                 self._lost(fault)
             await asyncio.sleep(_RETRY_S[1])
 
+    async def _answer(self) -> None:
+        try:
+            await self.line.listen()
+        except FAILURES as fault:
+            self._lost(fault)
+
     async def _reconcile_terms(self) -> None:
         async with self._terms_lock:
             for scope, terms in self._term_book.held().items():
@@ -324,11 +355,11 @@ class StateStore:
 
     def _own(self, call_id: str) -> CallRecord | None:
         data = self._call_book.get(call_id)
-        return None if data is None else CallRecord(call_id, self._instance, False, data)
+        return None if data is None else CallRecord(call_id, self.instance, False, data)
 
     def _ended_here(self, seen: CallRecord) -> bool:
         """Whether a record is of a call of ours that is over, though Redis has not heard of it yet."""
-        return seen.instance == self._instance and not seen.orphan and self._call_book.get(seen.call_id) is None
+        return seen.instance == self.instance and not seen.orphan and self._call_book.get(seen.call_id) is None
 
     def _lost(self, fault: BaseException) -> None:
         if self._connected:

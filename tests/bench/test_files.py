@@ -17,7 +17,8 @@ from gateway.bench.checks import check_all
 from gateway.bench.ear import measure
 from gateway.bench.records import SegmentRecord, Spoken
 from gateway.bench.report import peaks, render
-from gateway.bench.transcript_files import Cue, cues, webvtt, write_tracks
+from gateway.bench.tracks import write_tracks
+from gateway.call.captions import Cue, cues, subrip, webvtt
 
 pytestmark = pytest.mark.unit
 
@@ -57,6 +58,15 @@ def test_a13_webvtt_is_escaped_and_well_formed() -> None:
     assert text.count("-->") == 2
     assert "<script" not in text
     assert lines[-2] == "<v b>x y"
+
+
+def test_a13_subrip_holds_neither_markup_nor_an_arrow_of_the_text() -> None:
+    text = subrip([Cue(3_723_004, 3_724_000, "a", EVIL), Cue(5, 5, "b", "x\n\ny")])
+    assert text.startswith("1\n01:02:03,004 --> 01:02:04,000\na: ")
+    assert text.endswith("2\n00:00:00,005 --> 00:00:00,006\nb: x y\n")
+    assert text.count("-->") == 2
+    assert "<" not in text
+    assert subrip([]) == ""
 
 
 def test_a13_four_aligned_tracks(tmp_path: Path) -> None:

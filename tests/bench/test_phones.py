@@ -24,7 +24,7 @@ from gateway.bench.ear import REMAINDER, measure
 from gateway.bench.orchestrate import CallPlan, run_dialogue, run_dialogues
 from gateway.bench.phone_process import PhoneError, PhoneProcess
 from gateway.bench.rtp import parse_event
-from gateway.bench.transcript_files import write_tracks
+from gateway.bench.tracks import write_tracks
 from gateway.speech.jobs import Speech
 
 pytestmark = pytest.mark.sip

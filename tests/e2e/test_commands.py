@@ -57,7 +57,14 @@ def gateway(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
 def _run(arguments: Sequence[str], environ: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "gateway", *arguments],
-        env={**os.environ, "COLUMNS": "120", "TMPDIR": str(folder), **environ},
+        env={
+            **os.environ,
+            "COLUMNS": "120",
+            "TMPDIR": str(folder),
+            "XDG_STATE_HOME": str(folder),
+            "GATEWAY__API__PORT": "0",
+            **environ,
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

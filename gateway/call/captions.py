@@ -1,24 +1,51 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a call leaves as files: subtitles in both languages (WebVTT) and the four aligned sound tracks."""
+"""A transcript as subtitles in one language: WebVTT (W3C) and SubRip. Pure."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
-import soundfile
-
-from gateway.bench.capture import Capture, by_time
-from gateway.bench.records import SegmentRecord
-from gateway.bench.sdp import RATE_HZ
-
-TRACKS = ("A sent", "B received", "B sent", "A received")
+from typing import Protocol
 
 _READING_MS_PER_CHARACTER = 70  # about 14 characters a second, the pace of unhurried speech
 _LEAST_MS = 700
+
+
+class Line(Protocol):
+    """What is needed of one segment; stamps in ns of any one clock."""
+
+    @property
+    def leg(self) -> str:
+        """Who spoke, ``a`` or ``b``."""
+
+    @property
+    def source_lang(self) -> str:
+        """In which language."""
+
+    @property
+    def target_lang(self) -> str:
+        """And into which it was translated."""
+
+    @property
+    def source_text(self) -> str:
+        """What was said."""
+
+    @property
+    def target_text(self) -> str:
+        """What was spoken for it."""
+
+    @property
+    def audio_first_ns(self) -> int:
+        """When its talker began,"""
+
+    @property
+    def audio_end_ns(self) -> int:
+        """and ended."""
+
+    @property
+    def played_ns(self) -> int | None:
+        """When the translation was first heard; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +58,7 @@ class Cue:
     text: str
 
 
-def cues(records: Sequence[SegmentRecord], language: str, start_ns: int) -> tuple[Cue, ...]:
+def cues(records: Sequence[Line], language: str, start_ns: int) -> tuple[Cue, ...]:
     """The conversation as somebody hears it who speaks ``language``: originals in it, and translations into it.
 
     An original lasts as long as it was spoken; a translation from its first sound for the time its text takes to say,
@@ -64,12 +91,15 @@ def webvtt(lines: Sequence[Cue], *, language: str = "") -> str:
     return "\n\n".join([head, *blocks]) + "\n"
 
 
-def write_tracks(path: Path, captures: Mapping[str, Capture], start_ns: int, end_ns: int) -> None:
-    """A WAV of the four `TRACKS` on the clock's line from ``start_ns`` on, 8 kHz, 16 bits. ``captures`` has the legs
-    ``a`` and ``b``; KeyError without."""
-    a, b = captures["a"], captures["b"]
-    lines = [by_time(track, start_ns, end_ns) for track in (a.sent, b.received, b.sent, a.received)]
-    soundfile.write(path, np.stack(lines, axis=1), RATE_HZ, subtype="PCM_16", format="WAV")
+def subrip(lines: Sequence[Cue]) -> str:
+    """A SubRip file, for players that know no WebVTT. It cannot escape: angle brackets become quotation marks."""
+    blocks = [
+        f"{number}\n{_clock(cue.start_ms).replace('.', ',')} --> "
+        f"{_clock(max(cue.end_ms, cue.start_ms + 1)).replace('.', ',')}\n"
+        f"{_plain(cue.speaker)}: {_plain(cue.text)}"
+        for number, cue in enumerate(lines, start=1)
+    ]
+    return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
 def _cue(first_ns: int, end_ns: int, start_ns: int, speaker: str, text: str) -> Cue:
@@ -79,6 +109,10 @@ def _cue(first_ns: int, end_ns: int, start_ns: int, speaker: str, text: str) -> 
 
 def _escape(text: str) -> str:
     return html.escape(" ".join(text.split()), quote=False)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.translate({ord("<"): "‹", ord(">"): "›"}).split())
 
 
 def _clock(ms: int) -> str:

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes over the wire, in and out: the shapes that OpenAPI documents and pydantic checks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
+Voice = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Mode = Literal["consecutive", "simultaneous"]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Hotwords = dict[Language, Annotated[list[Word], Field(max_length=1000)]]
+
+
+class Shape(BaseModel):
+    """What comes in: no field beyond the known ones."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class PartyOrder(Shape):
+    """Somebody to be dialled."""
+
+    to: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(
+        description="A number of the dial plan, or a SIP URI that the settings or the role allow.",
+        examples=["7001", "sip:ana@192.0.2.10"],
+    )
+    language: Language | None = Field(
+        default=None,
+        description="What this party speaks and hears. A dial plan number brings its own.",
+        examples=["en"],
+    )
+    voice: Voice | None = Field(default=None, description="The voice in which this party hears the other.")
+
+
+class CallOrder(Shape):
+    """Two parties to be connected; the first one rings first."""
+
+    a: PartyOrder
+    b: PartyOrder
+    mode: Mode | None = None
+    hotwords: Hotwords | None = None
+
+
+class PartyChange(Shape):
+    """What changes for one party from the next utterance on."""
+
+    language: Language | None = None
+    voice: Voice | None = None
+    mode: Mode | None = Field(default=None, description="How what this party says is interpreted.")
+
+
+class CallChange(Shape):
+    """What changes in a live call from the next utterance on; what is left out stays."""
+
+    mode: Mode | None = Field(default=None, description="Both directions at once.")
+    a: PartyChange | None = None
+    b: PartyChange | None = None
+    paused: bool | None = Field(default=None, description="true: interpret nothing until it is false again.")
+    hotwords: Hotwords | None = Field(default=None, description="Replaces the call's own hotwords.")
+
+
+class PartyView(BaseModel):
+    """One party of a call."""
+
+    language: str
+    codec: str = Field(description="Empty until sound flows.")
+
+
+class CallView(BaseModel):
+    """A call. Numbers and words of the parties are not part of it."""
+
+    id: str
+    gateway: str = Field(description="The instance that holds it; empty when it is over.")
+    state: Literal["live", "ended", "lost"] = Field(description="lost: the gateway that held it no longer lives.")
+    phase: str
+    route: str
+    mode: str
+    paused: bool = Field(description="Nothing is interpreted now: by request, or because a party is on hold.")
+    a: PartyView
+    b: PartyView
+    started_at: float = Field(description="Seconds since 1970.")
+    duration_s: float
+    bridged_s: float
+    result: str | None
+    reason: str | None
+    utterances: dict[str, int]
+
+
+class CallDetail(CallView):
+    """A call with the counters of its stages."""
+
+    statistics: dict[str, Any]
+
+
+class CallList(BaseModel):
+    """Calls, by id; those that are over come latest first."""
+
+    calls: list[CallView]
+
+
+class TranscriptLine(BaseModel):
+    """One segment; times in ms from the beginning of the call, null for never."""
+
+    segment_id: str
+    party: str
+    source_language: str
+    target_language: str
+    source_text: str
+    target_text: str
+    said_ms: int | None
+    said_end_ms: int | None
+    heard_ms: int | None
+    confidence: float
+    lost: str | None = Field(description="Why nobody heard a translation, if so.")
+
+
+class Transcript(BaseModel):
+    """What was said in a call, in both languages."""
+
+    call: str
+    over: bool
+    lines: list[TranscriptLine]
+
+
+class DictionaryView(BaseModel):
+    """A dictionary in force. ``version`` counts its changes; 0: there never was one."""
+
+    model_config = ConfigDict(extra="allow")
+
+    scope: str
+    version: int
+    dictionary: dict[str, Any]
+
+
+class HotwordsView(BaseModel):
+    """The hotwords of a dictionary."""
+
+    scope: str
+    version: int
+    hotwords: dict[str, list[str]]
+
+
+class LanguageView(BaseModel):
+    """A language that the gateway speaks."""
+
+    language: str
+    voices: list[str]
+    to: list[str] = Field(description="Languages whose speakers can be interpreted to and from this one.")
+
+
+class LanguageList(BaseModel):
+    """What the gateway can interpret."""
+
+    languages: list[LanguageView]
+    modes: list[str]
+
+
+class ModelView(BaseModel):
+    """A model of the manifest."""
+
+    id: str
+    kind: str
+    languages: list[str]
+    licence: str
+    size_bytes: int
+    state: str
+    in_use: bool
+
+
+class ModelList(BaseModel):
+    """All known models."""
+
+    models: list[ModelView]
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+
+
+class Readiness(BaseModel):
+    """Calls are taken. ``state_store`` away: they are taken all the same."""
+
+    ready: bool
+    state_store: Literal["connected", "away"]
+
+
+class ProblemView(BaseModel):
+    """A refusal (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str | None = None
