@@ -252,6 +252,7 @@ def sip_settings(settings: Settings) -> SipSettings:
         transports=tuple(sip.transports),
         rtp_port_min=sip.rtp_port_min,
         rtp_port_max=sip.rtp_port_max,
+        rtp_networks=tuple(sip.rtp_networks),
         codecs=tuple(sip.codecs),
         media_rate_hz=sip.media_rate_hz,
         trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),

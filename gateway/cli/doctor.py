@@ -20,7 +20,7 @@ from gateway.cli.errors import KNOWN, told
 from gateway.cli.rooms_check import check_rooms
 from gateway.runtime import engine_spec, model_store, sip_settings, speech_service, worker_threads
 from gateway.settings import Loaded, load_settings
-from gateway.sip.limits import built_call_limit, library_facts
+from gateway.sip.limits import REMEDY, built_call_limit, library_facts
 from gateway.speech.errors import SpeechError
 from gateway.state import open_store
 from gateway.state.errors import StateUnavailable
@@ -89,9 +89,12 @@ def _library(loaded: Loaded) -> Iterator[Finding]:
     facts, limit = library_facts(), built_call_limit()
     calls = min(limit, loaded.settings.sip.max_legs or limit) // 2
     detail = f"PJSIP {facts.version}, {limit} legs: {calls} interpreted call{'s' if calls != 1 else ''} at once"
-    yield Finding("sip-library", "ok" if calls else "fail", detail, "" if calls else "raise sip.max_legs to 2 or more")
+    if not calls:
+        yield Finding("sip-library", "fail", detail, "raise sip.max_legs to 2 or more")
+    else:
+        yield Finding("sip-library", "ok", detail, "" if facts.own_build else REMEDY)
     for warning in facts.warnings:
-        yield Finding("sip-library", "warn", warning, "keep sip.trunks to peers you know")
+        yield Finding("sip-library", "warn", warning, "keep sip.trunks to peers you know, or run: make pjsua2")
 
 
 def _ports(loaded: Loaded) -> Iterator[Finding]:

@@ -108,6 +108,7 @@ class Sip(Section):
     transports: Annotated[tuple[Literal["udp", "tcp", "tls"], ...], Field(min_length=1)] = ("udp", "tcp")
     rtp_port_min: Annotated[Int, Field(ge=1024, le=65534)] = 16384
     rtp_port_max: Annotated[Int, Field(ge=1025, le=65535)] = 16583
+    rtp_networks: tuple[Network, ...] = ()
     codecs: Annotated[tuple[Literal["PCMU", "PCMA", "G722"], ...], Field(min_length=1)] = ("PCMU", "PCMA")
     media_rate_hz: Literal[8000, 16000] = 8000
     from_user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] = "interpreter"

@@ -230,7 +230,8 @@ def _library_config(settings: SipSettings) -> Any:
     ua.threadCnt = 0
     ua.mainThreadOnly = True
     ua.userAgent = settings.user_agent
-    ua.maxCalls = settings.max_legs or 1024  # clamped to the build's own limit, which is read back
+    # Clamped to the build's own limit, which is read back. The library refuses what is over it with 486 by itself.
+    ua.maxCalls = min(settings.max_legs or 1024, settings.rtp_legs)
     media = config.medConfig
     media.clockRate = media.sndClockRate = settings.media_rate_hz
     media.audioFramePtime = 20

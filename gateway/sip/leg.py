@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pjsua2 as pj
 import structlog
 
-from gateway.sip.message import info_digit
+from gateway.sip.message import info_digit, sent_over_udp
 from gateway.sip.native import answer_in_dialog
 from gateway.sip.port import LegPort, LegTap
 
@@ -28,14 +28,20 @@ DECLINE = 603
 class CallEvents(Protocol):
     """Who is told what the library says about a call. All on the owner thread."""
 
-    def call_state(self, call: SipCall, *, local: bool) -> None:
-        """The dialog moved on; ``local`` when a timer of ours or a broken transport moved it."""
+    def call_state(self, call: SipCall, *, local: bool, source: str) -> None:
+        """The dialog moved on; ``local`` when a timer of ours or a broken transport moved it.
+
+        ``source`` is where the message came from that moved it, empty when none did.
+        """
 
     def call_media(self, call: SipCall) -> None:
         """Offer and answer were settled anew."""
 
     def call_transfer(self, call: SipCall, target: str) -> SipCall | None:
         """The peer refers us to another address: the call for the library to place there, None to refuse."""
+
+    def call_sent(self, call: SipCall, destination: str) -> None:
+        """An INVITE of ours went over UDP to ``host:port``."""
 
     def call_digit(self, call: SipCall, digit: str) -> None:
         """A digit came, by RFC 4733 or INFO."""
@@ -53,8 +59,14 @@ class Leg:
     media_index: int = -1
     codec: str = ""
     ringing_code: int = 0
+    unreachable: bool = False
+    """Nobody listens at the address that was dialled."""
     confirmed: bool = False
     ended_here: bool = False
+    signalling_ip: str = ""
+    """Where the peer's messages really came from; empty while it has not answered."""
+    media_ip: str = ""
+    """What the peer's SDP names."""
     may_refer: Callable[[str], bool] | None = None
     successor: str = ""
     """Id of the leg that the peer referred us to."""
@@ -83,7 +95,10 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
             log.error("call_callback_failed", callback=name, error=type(error).__name__, reason=_reason(error))
 
     def onCallState(self, prm: Any) -> None:
-        self._tell("call_state", lambda: self._events.call_state(self, local=local_cause(prm.e)))
+        self._tell("call_state", lambda: self._state(prm.e))
+
+    def _state(self, event: Any) -> None:
+        self._events.call_state(self, local=local_cause(event), source=message_source(event))
 
     def onCallMediaState(self, prm: Any) -> None:
         self._tell("call_media", lambda: self._events.call_media(self))
@@ -92,7 +107,15 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
         self._tell("call_digit", lambda: self._events.call_digit(self, str(prm.digit)))
 
     def onCallTsxState(self, prm: Any) -> None:
-        self._tell("call_transaction", lambda: self._bare_digit(prm.e.body.tsxState))
+        self._tell("call_transaction", lambda: self._transaction(prm.e.body.tsxState))
+
+    def _transaction(self, state: Any) -> None:
+        self._bare_digit(state)
+        tsx = state.tsx
+        if tsx.method == "INVITE" and tsx.role == pj.PJSIP_ROLE_UAC and tsx.state == pj.PJSIP_TSX_STATE_CALLING:
+            sent = tsx.lastTx
+            if sent_over_udp(str(sent.wholeMsg)):
+                self._events.call_sent(self, str(sent.dstAddress))
 
     def _bare_digit(self, state: Any) -> None:
         """Take the digit of an INFO that pjsip does not read, and would answer 500 by itself."""
@@ -122,6 +145,23 @@ def local_cause(event: Any) -> bool:
     """Whether a timer of ours or a broken transport caused the event, not the peer."""
     causes = (pj.PJSIP_EVENT_TIMER, pj.PJSIP_EVENT_TRANSPORT_ERROR)
     return event.type in causes or (event.type == pj.PJSIP_EVENT_TSX_STATE and event.body.tsxState.type in causes)
+
+
+def message_source(event: Any) -> str:
+    """``host:port`` of the peer whose message caused the event; empty when it was no message."""
+    if event.type == pj.PJSIP_EVENT_TSX_STATE and event.body.tsxState.type == pj.PJSIP_EVENT_RX_MSG:
+        return str(event.body.tsxState.src.rdata.srcAddress)
+    return ""
+
+
+def media_ports(call: Any, media_index: int) -> tuple[int, ...]:
+    """Our RTP and RTCP port; empty before the library has opened them."""
+    try:
+        info = call.getMedTransportInfo(media_index)
+    except pj.Error:
+        return ()
+    names = (str(info.localRtpName), str(info.localRtcpName))
+    return tuple(int(name.rpartition(":")[2]) for name in names if ":" in name)
 
 
 def _reason(error: BaseException) -> str:

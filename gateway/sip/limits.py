@@ -19,6 +19,8 @@ from gateway.sip.native import library
 UNKNOWN_CALL_LIMIT = 4
 """What pjsip is commonly built for; taken when the build hides the symbol."""
 
+REMEDY = "for 512 legs and current libraries run: make pjsua2"
+
 FIXED_SINCE = (2, 17)
 """First release with the fixes the published wheel lacks; older ones must not speak ICE, STUN, video, presence."""
 
@@ -28,7 +30,8 @@ class LibraryFacts:
     """What was found out about the library in this installation."""
 
     version: str
-    bulk_frame_copy: bool
+    own_build: bool
+    """Made by scripts/build-pjsua2."""
     bundled: tuple[str, ...]
     """File names of third-party libraries that came with the binding and get no system updates."""
     warnings: tuple[str, ...]
@@ -50,7 +53,7 @@ def library_facts() -> LibraryFacts:
         warnings.append(f"pjsip {version} lacks security fixes of 2.17: keep its SIP port away from the open internet")
     if any(".so.1.0.2" in name and "ssl" in name for name in bundled):
         warnings.append("the binding brings OpenSSL 1.0.2 (end of life): TLS is not offered with this build")
-    return LibraryFacts(version, hasattr(pj.ByteVector, "copy_to_bytearray"), bundled, tuple(warnings))
+    return LibraryFacts(version, hasattr(pj.MediaFrame, "read_bytes"), bundled, tuple(warnings))
 
 
 def call_limit() -> int:

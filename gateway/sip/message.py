@@ -29,6 +29,11 @@ _COMPACT = {  # RFC 3261 section 7.3.3
 }
 
 
+def sent_over_udp(message: str) -> bool:
+    """Whether a message's topmost Via names UDP (RFC 3261 section 20.42)."""
+    return header_value(message, "via").upper().startswith("SIP/2.0/UDP")
+
+
 def request_uri(message: str) -> str:
     """The URI of a request's first line, empty when the line is not a request."""
     parts = message.split("\r\n", 1)[0].split(" ")

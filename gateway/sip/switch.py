@@ -11,6 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network
 from typing import Any
 
 import pjsua2 as pj
@@ -20,7 +21,8 @@ from gateway.sip.access import AccessList, Trunk, source_ip
 from gateway.sip.account import FORBIDDEN, ExtensionAccount, LocalAccount, account_config
 from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
-from gateway.sip.leg import Leg, SipCall, active_audio, rtp_counters
+from gateway.sip.knock import Knocks
+from gateway.sip.leg import Leg, SipCall, active_audio, media_ports, rtp_counters
 from gateway.sip.message import (
     bare_uri,
     extension_headers,
@@ -33,6 +35,7 @@ from gateway.sip.message import (
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
 from gateway.sip.registration import Extension, Registration, extension_account_config, registrar_networks
+from gateway.sip.rtpgate import RtpGate
 from gateway.sip.settings import SipSettings
 
 log = structlog.get_logger(__name__)
@@ -53,6 +56,8 @@ class LegSwitch:
         # also proves the trunks before anything is started; the registrars' addresses are looked up in `open`
         self._access = AccessList(settings.trunks, allow_loopback=settings.allow_loopback)
         self._extensions: tuple[Extension, ...] = ()
+        self._gate = RtpGate(tuple(map(IPv4Network, settings.rtp_networks)))
+        self._knocks = Knocks(settings.bind_address)
         self._legs: dict[str, Leg] = {}
         self._account: LocalAccount | None = None
         self._copy: Callable[[], FrameCopy] = choose_copy()
@@ -171,18 +176,23 @@ class LegSwitch:
             self._end(leg, code, self._checked(headers))
 
     def tick(self) -> None:
-        """Sample the counters of all legs; once a second, so that readers never touch the library.
+        """Once a second: look after registrations and dials, sample the counters of all legs.
 
-        The registrations are looked after at the same pace.
+        So readers never touch the library.
         """
         now_ns = time.monotonic_ns()
         for extension in self._extensions:
             extension.tick(now_ns)
         self.registrations = {each.wanted.name: each.statistics() for each in self._extensions}
+        for leg_id in self._knocks.refused(now_ns):
+            called = self._legs.get(leg_id)
+            if called is not None and not (called.ringing_code or called.confirmed):
+                called.unreachable = True
+                self._end(called, 0, [])
         sampled, unplaced = {}, []
         for leg in self._legs.values():
             if leg.call is not None and leg.media_index >= 0:
-                leg.rtp = rtp_counters(leg.call, leg.media_index)
+                leg.rtp = rtp_counters(leg.call, leg.media_index) | {"rx_refused": self._gate.drops(leg.id)}
             if not leg.incoming and leg.call is not None and leg.call.getId() == pj.PJSUA_INVALID_ID:
                 unplaced.append(leg)
             sampled[leg.id] = leg.rtp | leg.tap.statistics() | {"media_active": float(leg.tap.active)}
@@ -204,6 +214,8 @@ class LegSwitch:
             return
         leg = self._add(f"in-{secrets.token_hex(6)}", incoming=True)
         leg.call, call.leg = call, leg
+        leg.signalling_ip = ip
+        self._admit_sound(leg)
         self.counts["incoming"] += 1
         self._say(
             Incoming(
@@ -216,17 +228,22 @@ class LegSwitch:
             )
         )
 
-    def call_state(self, call: SipCall, *, local: bool) -> None:
+    def call_state(self, call: SipCall, *, local: bool, source: str) -> None:
         info = call.getInfo()
         leg = call.leg
+        if leg is not None and source and not (leg.incoming or leg.confirmed):
+            leg.signalling_ip = source_ip(source)
+            self._admit_sound(leg)
         if info.state == pj.PJSIP_INV_STATE_DISCONNECTED:
             call.leg = None
             if leg is not None:
                 self._release(leg)
-                code = int(info.lastStatusCode)
+                code, phrase = int(info.lastStatusCode), str(info.lastReason)
+                if leg.unreachable:
+                    code, phrase = UNAVAILABLE, "Connection refused"
                 # an answered leg ends with 408 when the ACK or the session refresh did not come: our BYE
                 by_remote = not (local or leg.ended_here or (code == TIMEOUT and (leg.incoming or leg.confirmed)))
-                self._say(Ended(leg.id, code, str(info.lastReason), by_remote))
+                self._say(Ended(leg.id, code, phrase, by_remote))
         elif leg is None:
             return
         elif info.state == pj.PJSIP_INV_STATE_EARLY and not leg.incoming:
@@ -253,7 +270,10 @@ class LegSwitch:
             if was_active:
                 self._say(MediaHeld(leg.id))
             return
-        codec = str(call.getStreamInfo(index).codecName)
+        stream = call.getStreamInfo(index)
+        codec = str(stream.codecName)
+        leg.media_ip = str(stream.remoteRtpAddress).rpartition(":")[0]
+        self._admit_sound(leg, index)
         sound = call.getAudioMedia(index)
         if leg.port is None:
             leg.port = LegPort(leg.tap, self._copy())
@@ -286,6 +306,11 @@ class LegSwitch:
         self.counts["outgoing"] += 1
         self._say(Referred(leg.id, successor.id))
         return successor.call
+
+    def call_sent(self, call: SipCall, destination: str) -> None:
+        ip, _, port = destination.rpartition(":")
+        if call.leg is not None and not call.leg.incoming and port.isdigit():
+            self._knocks.knock(call.leg.id, (ip, int(port)), time.monotonic_ns())
 
     def call_digit(self, call: SipCall, digit: str) -> None:
         if call.leg is not None:
@@ -326,9 +351,16 @@ class LegSwitch:
         except pj.Error as error:
             log.warning("hangup_failed", leg=leg.id, reason=str(error.reason))
 
+    def _admit_sound(self, leg: Leg, media_index: int = 0) -> None:
+        """Hear the peer and nobody else, as far as is known by now who that is."""
+        if leg.call is not None:
+            self._gate.admit(leg.id, media_ports(leg.call, media_index), (leg.signalling_ip, leg.media_ip))
+
     def _release(self, leg: Leg) -> None:
         """Forget a leg: port destroyed, call dropped, counters kept in the sums."""
         self._legs.pop(leg.id, None)
+        self._gate.forget(leg.id)
+        self._knocks.forget(leg.id)
         leg.release_media()
         call, leg.call = leg.call, None
         if call is not None:
@@ -352,6 +384,7 @@ class LegSwitch:
         operation.statusCode = code
         operation.opt.audioCount = 1
         operation.opt.videoCount = 0
+        operation.opt.textCount = 0  # builds from 2.16 on would offer a text stream (RFC 4103), two more ports a call
         for name, value in headers:
             header = pj.SipHeader()
             header.hName, header.hValue = name, value

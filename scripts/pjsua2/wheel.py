@@ -43,9 +43,12 @@ def write_wheel(folder: Path, version: str, module: Path, shared: Path, *, licen
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     wheel = folder / f"{name}-{version}-{tag}.whl"
     part = wheel.with_suffix(".part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(part, "w") as archive:
         for path, data in files.items():
-            archive.writestr(path, data)
+            entry = zipfile.ZipInfo(path)  # with a date that does not change
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
     return part.rename(wheel)
 
 

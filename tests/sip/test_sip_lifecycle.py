@@ -213,7 +213,7 @@ def test_commands_are_quick_without_a_udp_transport_too(agents: Agents) -> None:
 
 
 def test_a23_ten_calls_at_once_after_start_get_100_and_an_answer(agents: Agents) -> None:
-    agent = agents(auto_answer=True)
+    agent = agents(auto_answer=True, settings={"max_legs": 4})
     peers = [Peer(agent.port) for _ in range(10)]
     for peer in peers:
         peer.request("INVITE", peer.sdp())

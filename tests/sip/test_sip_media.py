@@ -116,11 +116,6 @@ def test_b11_a_third_address_is_not_heard_while_the_peer_talks(agent: AgentProce
         peer.bye()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="B11/A12 not met: pjmedia latches onto any source after about 10 packets while the peer is silent, and "
-    "pjsua2 has no setting for it",
-)
 @pytest.mark.parametrize("peer_spoke_before", [True, False])
 def test_b11_a_third_address_gets_nothing_while_the_peer_is_silent(
     agent: AgentProcess, peer_spoke_before: bool
