@@ -47,6 +47,28 @@ def test_b01_new_ssrc_with_lower_numbers_is_heard_at_once(agent: AgentProcess) -
         peer.bye()
 
 
+@pytest.mark.parametrize(("seq_jump", "stamp_jump"), [(0, 400_000), (-900, 0), (12_000, 0), (40_000, 1 << 31)])
+def test_b02_jumps_of_numbers_in_the_same_stream_recover_within_200_ms(
+    agent: AgentProcess, seq_jump: int, stamp_jump: int
+) -> None:
+    with Peer(agent.port) as peer:
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+        pause(0.8)
+        peer.rtp.silence()
+        pause(0.06)
+        peer.rtp.seq = (peer.rtp.seq + seq_jump) & 0xFFFF
+        peer.rtp.timestamp = (peer.rtp.timestamp + stamp_jump) & 0xFFFFFFFF
+        peer.rtp.stream(peer.remote_rtp, tone(1500, 1))
+        pause(1.25)
+        heard = agent.hear(leg, also_hz=1000)  # the last second
+        assert heard["peak_hz"] == pytest.approx(1500, abs=3)
+        assert heard["also_share"] < 0.01
+        assert heard["tone_share"] > 0.9
+        peer.bye()
+
+
 @pytest.mark.parametrize("ptime_ms", [10, 40, 60])
 def test_b07_other_packet_times_give_frames_of_20_ms(agent: AgentProcess, ptime_ms: int) -> None:
     with Peer(agent.port) as peer:

@@ -118,6 +118,14 @@ def test_tcp_port_without_listener_fails_at_once(agents: Agents) -> None:
     assert time.monotonic() - start < 3
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_closed_udp_port_ends_the_dial_at_once(agents: Agents, host: str) -> None:
+    agent, start = agents(), time.monotonic()
+    agent.tell("dial", leg="b", uri=f"sip:100@{host}:{free_port()}")
+    agent.event("Ended", leg="b", code=503, phrase="Connection refused", by_remote=False)
+    assert time.monotonic() - start < 5, "timer B is 32 s"
+
+
 def test_hangup_of_a_call_nobody_answered_frees_the_leg_soon(agents: Agents) -> None:
     """A UDP port that swallows everything: no provisional response ever, so there is nothing to cancel."""
     agent = agents()
