@@ -94,4 +94,5 @@ def _most_alike(field: Float32, pattern: Float32) -> int:
     likeness = np.correlate(field, pattern, "valid")
     energy = np.concatenate([np.zeros(1), np.cumsum(np.square(field, dtype=np.float64))])
     strength = energy[pattern.size :] - energy[: -pattern.size]
-    return int(np.argmax(likeness / np.sqrt(strength + 1.0)))
+    floor = 1e-6 * energy[-1] + np.finfo(np.float32).tiny  # sound of any scale, silence included
+    return int(np.argmax(likeness / np.sqrt(strength + floor)))

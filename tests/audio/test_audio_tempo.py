@@ -71,6 +71,13 @@ def test_the_same_sound_whatever_the_size_of_the_reads() -> None:
     assert np.array_equal(read(pcm, 1.3, 160), read(pcm, 1.3, 17))
 
 
+def test_the_scale_of_the_sound_does_not_matter() -> None:
+    pcm = prompt("vm-goodbye", -20.0)
+    quiet = read(pcm, 1.3) / 32768
+    reader = TempoReader((pcm / 32768).astype(np.float32), 8000)
+    assert np.allclose(reader.read(2 * pcm.size, 1.3), quiet, atol=1e-5)
+
+
 def test_b5_a_listener_hears_the_change_within_the_word() -> None:
     line = PlayOut(8000, 160, now_ns=lambda: 0)
     line.enqueue(Clip("t", ClipKind.TRANSLATION, tone(500, 8000, 10.0)))

@@ -54,7 +54,9 @@ def test_peaks_stay_below_minus_one_dbfs_and_quiet_samples_are_untouched() -> No
     assert np.array_equal(bent[quiet], loud[quiet])
 
 
-def say(text: str, speak: Callable[[str], Sound], *, tempo: float = 1.0, pace: Pace | None = None) -> Speech:
+def say(
+    text: str, speak: Callable[[str], Sound], *, tempo: float = 1.0, pace: Pace | None = None, steady: float = 0.0
+) -> Speech:
     """Every letter counts as a phoneme."""
     return spoken(
         text,
@@ -65,6 +67,7 @@ def say(text: str, speak: Callable[[str], Sound], *, tempo: float = 1.0, pace: P
         speak=speak,
         units=lambda piece: sum(letter.isalpha() for letter in piece),
         pace=pace or Pace(),
+        steady=steady,
     )
 
 
@@ -175,3 +178,15 @@ def test_i02_an_engine_that_never_speaks_enough_ends() -> None:
 
     assert say("many words that nobody hears " * 4, mute).pcm == b""
     assert calls < 10
+
+
+@pytest.mark.parametrize("tempo", [0.8, 1.15, 1.3])
+def test_b5_what_the_engine_does_not_give_of_a_tempo_is_stretched(tempo: float) -> None:
+    """An engine that leaves a third of a clip as it is, however fast it is asked to speak."""
+    text = "Nobody could have known that the train would be as late as this"
+    own = seconds(say(text, steady))
+
+    def sluggish(piece: str) -> Sound:
+        return voice(len(steady(piece)) / RATE_HZ * (1 / 3 + 2 / 3 / tempo))
+
+    assert own / seconds(say(text, sluggish, tempo=tempo, steady=1 / 3)) == pytest.approx(tempo, rel=0.02)

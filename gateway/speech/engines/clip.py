@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
-from gateway.speech.engines.pace import Pace
+from gateway.audio.tempo import TempoReader
+from gateway.speech.engines.pace import Pace, left_to_do
 from gateway.speech.engines.prose import halves, marks, pieces, speakable
 from gateway.speech.jobs import Speech
 
@@ -27,6 +28,7 @@ HEAD_MS = 20
 TAIL_MS = 120
 PAUSE_MS = 140  # between two pieces, on top of head and tail
 LONGEST_PIECE = 150  # characters, about 10 s: what the voices were trained on, and it bounds their memory
+LEAST_STRETCH = 0.02  # less is not worth an overlap-add
 _SILENT_BELOW_PEAK_DB = 42.0
 
 
@@ -40,25 +42,31 @@ def spoken(
     speak: Callable[[str], Sound],
     units: Callable[[str], int],
     pace: Pace,
+    steady: float,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
-    ``units(piece)`` counts its phonemes, ``pace`` knows the voice. Text without anything to say in the language gives
+    ``units(piece)`` counts its phonemes, ``pace`` knows the voice; ``steady`` is the share of a clip that the engine's
+    own tempo leaves as it is, so that the rest is stretched here. Text without anything to say in the language gives
     empty PCM.
     """
+
+    def clip_of(piece: str) -> Sound:
+        return finished(stretched(speak(piece), rate_hz, left_to_do(tempo, steady)), rate_hz)
+
     asked = [
         piece for piece in pieces(speakable(text, language), language, LONGEST_PIECE) if speakable(piece, language)
     ]
     clips: list[Sound] = []
     respoken = 0
     for piece in asked:
-        clip = finished(speak(piece), rate_hz)
+        clip = clip_of(piece)
         length = (units(piece), marks(piece), tempo)
         if not pace.suspicious(len(clip) / rate_hz, *length):
             pace.learn(len(clip) / rate_hz, *length)
             clips.append(clip)
             continue
-        again = [finished(speak(half), rate_hz) for half in halves(piece) or ()]
+        again = [clip_of(half) for half in halves(piece) or ()]
         respoken += bool(again)
         clips += _nearer([clip], again, pace.expected_s(*length) * rate_hz)
     pause = np.zeros(rate_hz * PAUSE_MS // 1000, dtype=np.float32)
@@ -70,6 +78,13 @@ def spoken(
 def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[Sound]:
     """Of two ways to speak a text the one whose length is nearer to what is expected, in samples."""
     return min(whole, halved, key=lambda clips: abs(sum(map(len, clips)) - expected))
+
+
+def stretched(sound: Sound, rate_hz: int, ratio: float) -> Sound:
+    """The sound ``ratio`` times as fast, pitch kept."""
+    if abs(ratio - 1.0) < LEAST_STRETCH:
+        return sound
+    return TempoReader(sound, rate_hz).read(2 * len(sound), ratio)
 
 
 def finished(sound: Sound, rate_hz: int) -> Sound:

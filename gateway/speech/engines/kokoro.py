@@ -27,6 +27,7 @@ from gateway.speech.protocols import SynthesizerCapabilities
 
 RATE_HZ = 24_000
 LONGEST_TOKENS = 508  # 510 rows of style, a pad at both ends
+STEADY = 0.13  # asked for 1.3 it speaks 1.25 times as fast, over 8 sentences
 LANGUAGES = ("en", "es", "fr", "hi", "it", "pt")  # what the model was trained on and espeak-ng can read
 
 _AFFRICATES = {"tʃ": "ʧ", "dʒ": "ʤ", "ts": "ʦ", "dz": "ʣ"}
@@ -78,6 +79,7 @@ class KokoroSynthesizer:
             tempo=tempo,
             speak=speak,
             units=units,
+            steady=STEADY,
             pace=self._paces[name, code],
         )
 

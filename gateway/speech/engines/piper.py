@@ -19,6 +19,8 @@ from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
 
+STEADY = 0.36  # asked for 1.3 it speaks 1.17 times as fast, over 24 sentences
+
 
 class PiperSynthesizer:
     """A voice directory: ``NAME.onnx`` and ``NAME.onnx.json``. Several speakers in one model are several voices."""
@@ -64,6 +66,7 @@ class PiperSynthesizer:
             tempo=tempo,
             speak=speak,
             units=self._units,
+            steady=STEADY,
             pace=self._paces[name],
         )
 
