@@ -39,6 +39,7 @@ from gateway.settings.model import Registration as RegistrationSettings
 from gateway.settings.model import Trunk as TrunkSettings
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
+from gateway.sip.digest import Login
 from gateway.sip.errors import BadSettings
 from gateway.sip.events import SipEvent
 from gateway.sip.registration import Registration
@@ -255,8 +256,10 @@ def sip_settings(settings: Settings) -> SipSettings:
         rtp_networks=tuple(sip.rtp_networks),
         codecs=tuple(sip.codecs),
         media_rate_hz=sip.media_rate_hz,
-        trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),
+        trunks=tuple(_trunk(each) for each in sip.trunks),
         allow_loopback=sip.allow_loopback,
+        calls_per_s=sip.calls_per_s,
+        calls_burst=sip.calls_burst,
         registrations=tuple(_registration(each) for each in sip.registrations),
         from_user=sip.from_user,
         max_legs=sip.max_legs,
@@ -264,22 +267,32 @@ def sip_settings(settings: Settings) -> SipSettings:
     )
 
 
+def _trunk(wanted: TrunkSettings) -> Trunk:
+    """The trunk with its password. BadSettings as in `_password`."""
+    login = Login(wanted.user, _password("trunks", wanted)) if wanted.user is not None else None
+    return Trunk(wanted.name, wanted.networks, wanted.trusted, wanted.max_calls, login)
+
+
 def _registration(wanted: RegistrationSettings) -> Registration:
-    """The extension with its password. BadSettings names the file that cannot be read, and holds nothing of it."""
-    if wanted.password_file is not None:
-        try:
-            password = wanted.password_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadSettings(
-                f"sip.registrations {wanted.name!r}: password_file {wanted.password_file} cannot be read "
-                f"({type(error).__name__}); check its path and mode"
-            ) from None
-    else:
-        assert wanted.password is not None
-        password = wanted.password.get_secret_value()
+    """The extension with its password. BadSettings as in `_password`."""
+    password = _password("registrations", wanted)
     return Registration(
         wanted.name, wanted.registrars, wanted.user, password, wanted.domain or "", wanted.expires_s, wanted.trusted
     )
+
+
+def _password(section: str, peer: TrunkSettings | RegistrationSettings) -> str:
+    """A peer's password. BadSettings names the file that cannot be read, and holds nothing of it."""
+    if peer.password_file is None:
+        assert peer.password is not None
+        return peer.password.get_secret_value()
+    try:
+        return peer.password_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(
+            f"sip.{section} {peer.name!r}: password_file {peer.password_file} cannot be read "
+            f"({type(error).__name__}); check its path and mode"
+        ) from None
 
 
 def booth(

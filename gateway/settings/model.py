@@ -78,6 +78,17 @@ class Trunk(Section):
     name: Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")]
     networks: Annotated[tuple[Network, ...], Field(min_length=1)]
     trusted: bool = False
+    max_calls: Annotated[Int, Field(ge=1, le=4096)] | None = None
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] | None = None
+    password: SecretStr | None = None
+    password_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _password_has_a_user(self) -> Self:
+        given = (self.password is not None) + (self.password_file is not None)
+        if given != (self.user is not None):
+            raise _rule("user", "goes with one of password_file and password: give both, or neither")
+        return self
 
 
 class Registration(Section):
@@ -116,6 +127,8 @@ class Sip(Section):
     allow_loopback: bool = True
     trunks: tuple[Trunk, ...] = ()
     registrations: tuple[Registration, ...] = ()
+    calls_per_s: Annotated[Seconds, Field(gt=0, le=1000)] = 2
+    calls_burst: Annotated[Int, Field(ge=1, le=10_000)] = 10
     log_level: Annotated[Int, Field(ge=0, le=6)] = 3
 
     @model_validator(mode="after")

@@ -56,6 +56,8 @@ class Leg:
     tap: LegTap
     call: SipCall | None = None
     port: LegPort | None = None
+    trunk: str = ""
+    """Whose call it is, of an incoming leg."""
     media_index: int = -1
     codec: str = ""
     ringing_code: int = 0

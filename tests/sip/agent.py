@@ -25,6 +25,7 @@ import structlog
 from gateway.audio.frames import Frame
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
+from gateway.sip.digest import Login
 from gateway.sip.errors import SipError
 from gateway.sip.events import Ended, Incoming, MediaActive, SipEvent
 from gateway.sip.settings import SipSettings
@@ -113,7 +114,14 @@ class Driver:
     def __init__(self, options: dict[str, Any]) -> None:
         given = dict(options.get("settings", {}))
         given["trunks"] = tuple(
-            Trunk(t["name"], tuple(t["networks"]), t.get("trusted", False)) for t in given.get("trunks", [])
+            Trunk(
+                t["name"],
+                tuple(t["networks"]),
+                t.get("trusted", False),
+                t.get("max_calls"),
+                Login(*t["login"]) if "login" in t else None,
+            )
+            for t in given.get("trunks", [])
         )
         for key in ("transports", "codecs"):
             if key in given:
