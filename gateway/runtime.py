@@ -310,6 +310,7 @@ def booth(
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
+        follow_talker=settings.speech.follow_talker,
     )
 
 

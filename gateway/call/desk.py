@@ -65,6 +65,8 @@ class Booth:
     """By language: seconds that the voice needs for a second of speech on this machine."""
     first_sound_ms: int = 0
     """How long the first piece of a translation may take to be synthesized; 0: it is spoken in one piece."""
+    follow_talker: bool = False
+    """The voice follows the talker in speed and level."""
     glossary: Callable[[], Glossary] = Glossary
     """The glossary in force now; each utterance takes the one of its moment."""
     clock: Callable[[], int] = time.monotonic_ns

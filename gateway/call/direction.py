@@ -58,6 +58,7 @@ from gateway.stream.events import (
     VoiceFrame,
 )
 from gateway.stream.lag import LagPolicy, Waiting
+from gateway.stream.manner import Talker
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
 from gateway.stream.words import Word
@@ -95,6 +96,7 @@ class Direction:
         endpoint = booth.endpoint_for(plan.mode)
         self._wanted = plan
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
+        self._talker = Talker(source.rate_hz)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
         self._buffer = AdaptiveBuffer(self.source.rate_hz)
@@ -248,6 +250,7 @@ class Direction:
     # --- sound in ---------------------------------------------------------------------------------------------------
 
     def _judge(self, verdict: VoiceFrame) -> None:
+        self._talker.feed(verdict)
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
         if self._endpointer.speaking:
@@ -339,6 +342,7 @@ class Direction:
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
+            manner=partial(self._talker.manner, first, span.end_sample) if self._booth.follow_talker else None,
         )
         return Hearing(interpretation, live, covered)
 
@@ -417,6 +421,7 @@ class Direction:
                 self._publish("unclear", {"segment_id": event.segment_id, "leg": self.source.side})
                 self._ask_to_repeat()
             return
+        self._talker.learn(*entry.span, event.text)
         self._publish(
             "heard",
             {

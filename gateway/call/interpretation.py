@@ -15,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
 
+from gateway.audio.loudness import amplified
 from gateway.call.ahead import Ahead
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
@@ -37,6 +38,7 @@ from gateway.speech.jobs import (
     Translation,
 )
 from gateway.speech.protocols import SpeechService, Ticket
+from gateway.stream.manner import USUAL, Manner
 from gateway.text.hotwords import repair_hotwords
 
 log = structlog.get_logger(__name__)
@@ -94,6 +96,7 @@ class Interpretation:
         ahead: Ahead | None = None,
         tempo: float = 1.0,
         gap_factor: float = 1.0,
+        manner: Callable[[str], Manner] | None = None,
     ) -> None:
         self.name = name
         """The candidate's id, then the segment's."""
@@ -115,6 +118,8 @@ class Interpretation:
         self._known_translation = translation
         self._ahead = ahead
         self._tempo = tempo
+        self._manner_of = manner
+        """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
         self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
         self._leg = leg
         self._speech = speech
@@ -227,8 +232,10 @@ class Interpretation:
         if rest:
             # what is heard first gives time for a longer second piece
             pieces += speech_pieces(rest, plan.target, plan.first_chars * (2 if ready else 1))
+        manner = self._manner_of(outcome.source_text) if self._manner_of is not None else USUAL
         for number, piece in enumerate(pieces):
-            speech = ready[1] if ready and number == 0 else await self._synthesized(piece)
+            speech = ready[1] if ready and number == 0 else await self._synthesized(piece, manner.tempo)
+            speech = replace(speech, pcm=amplified(speech.pcm, manner.gain_db))
             if number == 0:
                 outcome.first_audio_ns = self._clock()
                 await self._confirmed.wait()
@@ -237,8 +244,9 @@ class Interpretation:
             more = number + 1 < len(pieces)
             self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
 
-    async def _synthesized(self, piece: str) -> Speech:
-        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, self._tempo)
+    async def _synthesized(self, piece: str, manner_tempo: float) -> Speech:
+        tempo = max(self._tempo, manner_tempo) if self._tempo > 1 else manner_tempo  # falling behind is never slowed
+        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, tempo)
         done = await self._ask(task, Priority.CLAUSE)
         assert isinstance(done.result, Speech)
         return done.result

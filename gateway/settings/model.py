@@ -205,6 +205,7 @@ class Speech(Section):
     previews: bool = True
     confidence_temperature: Annotated[Seconds, Field(gt=0, le=10)] = 0.42
     repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.2
+    follow_talker: bool = True
     first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
