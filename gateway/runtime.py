@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import hashlib
 import json
 import logging
 import os
@@ -25,12 +26,14 @@ import structlog
 from gateway.api.server import ControlApi
 from gateway.audio.original import Ducking
 from gateway.call.desk import Booth, CallLimits, Desk
-from gateway.call.dialplan import load_dialplan
+from gateway.call.dialplan import DialPlan, load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
 from gateway.call.glossary import GLOBAL_SCOPE, Glossaries
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.glossary_file import GlossaryFile
-from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
+from gateway.call.menu import MENU_PROMPTS
+from gateway.call.prompt_files import load_recordings
+from gateway.call.prompts import NEEDED, PromptBook, PromptError, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
 from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
@@ -59,6 +62,7 @@ log = structlog.get_logger(__name__)
 
 DRAIN_S = 30.0
 TERMS_FILE_S = 2.0  # between two looks at the term list's file
+CONTROLLING = {"both": frozenset("ab"), "caller": frozenset("a"), "off": frozenset[str]()}
 MOST_THREADS = 4  # models of this size gain nothing from more
 
 
@@ -71,6 +75,8 @@ class Gateway:
         self._events_file = events_file
         self.bus = EventBus()
         self.dialplan = load_dialplan(loaded.find(self.settings.dialplan.file), self.settings.call.mode)
+        self._prompts = prompt_book(loaded)
+        check_menus(self.dialplan, self._prompts)
         sip = self.settings.sip
         peers: tuple[TrunkSettings | RegistrationSettings, ...] = (*sip.trunks, *sip.registrations)
         trusted = frozenset(peer.name for peer in peers if peer.trusted)
@@ -113,7 +119,7 @@ class Gateway:
         stack.push_async_callback(speech.close)
         await speech.start()
         stack.push_async_callback(self.switchboard.stop)
-        prompts = prompt_book(self._loaded)
+        prompts = self._prompts
         await prompts.load(speech, NEEDED)
         desk = Desk(
             booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices)),
@@ -129,6 +135,9 @@ class Gateway:
             recordings=settings.recording.dir if settings.recording.enabled else None,
             ducking=ducking(settings),
             comfort_dbfs=settings.call.comfort_noise_dbfs,
+            waiting_cue_s=settings.call.waiting_cue_s,
+            controls=CONTROLLING[settings.call.controls],
+            pass_digits=settings.call.pass_digits,
         )
         if self.api is not None:
             self.api.opened(speech.capabilities())
@@ -328,12 +337,42 @@ def ducking(settings: Settings) -> Ducking:
 
 
 def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:
-    """The prompts of all languages with a voice, at the legs' rate. PromptError when a language lacks what it needs."""
+    """The prompts of all languages with a voice, at the legs' rate. PromptError, naming each file that is no use."""
     settings = loaded.settings
-    file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
-    voices = dict(settings.speech.voices)
     rate_hz = rate_hz or settings.sip.media_rate_hz
-    return PromptBook(load_prompt_texts(file, list(voices)), voices, rate_hz=rate_hz, cache=prompt_cache())
+    file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
+    known = load_prompt_texts(shipped_prompts(), ())
+    names = {name for texts in known.values() for name in texts}
+    folder = settings.call.prompt_dir
+    recorded = load_recordings(loaded.find(folder), names, rate_hz=rate_hz) if folder else {}
+    voices = settings.speech.voices
+    return PromptBook(
+        load_prompt_texts(file, list(voices), recorded),
+        {language: f"{voice}@{_model_sum(voice)}" for language, voice in voices.items()},
+        rate_hz=rate_hz,
+        cache=prompt_cache(),
+        recorded=recorded,
+    )
+
+
+def check_menus(dialplan: DialPlan, prompts: PromptBook) -> None:
+    """PromptError when a menu offers a language in which something that it says has neither text nor recording."""
+    faults = [
+        f"dial plan route {route.name!r}: language {language!r} lacks the prompts {', '.join(lacking)}; "
+        "add them to the file of call.prompts, or record them into call.prompt_dir"
+        for route in dialplan.routes
+        if route.menu is not None
+        for language in route.menu.languages
+        if (lacking := prompts.lacks(language, MENU_PROMPTS))
+    ]
+    if faults:
+        raise PromptError("\n".join(faults))
+
+
+def _model_sum(voice: str) -> str:
+    """What the model of a voice is, byte for byte: prompts of an older model under the same name are made anew."""
+    model = load_manifest().get(voice.split(":")[1])
+    return hashlib.sha256("".join(file.sha256 for file in model.files).encode()).hexdigest()[:16]
 
 
 def endpoint_plan(settings: Settings, rate_hz: int | None = None) -> EndpointPlan:

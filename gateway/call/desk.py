@@ -117,6 +117,12 @@ class Desk:
     """The talker's own voice under the translation."""
     comfort_dbfs: float | None = None
     """Level of the noise that says that the line is open; None for silence."""
+    waiting_cue_s: float = 0.0
+    """Wait for a translation after which the listener hears a cue; 0 never."""
+    controls: frozenset[str] = frozenset()
+    """Sides whose keys control the interpreter."""
+    pass_digits: bool = False
+    """Keys that are no control go on to the other party."""
 
     def publish(self, kind: str, call: str, **data: Any) -> None:
         """Tell the listeners."""

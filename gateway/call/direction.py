@@ -211,6 +211,9 @@ class Direction:
             self._do(event)
         for played in self.target.playout.events():
             self._minutes.note(played)
+            self.target.last_words.note(played)
+        waiting_since_ns = None if self._endpointer.speaking else self._minutes.waiting_since_ns()
+        self.target.wait(self._booth.clock(), waiting_since_ns)
         if self._releaser is not None and not self._endpointer.speaking and not self._lives:
             self._silence(self._ear.heard - self._last_word_end)
 
@@ -567,6 +570,7 @@ class Direction:
         """Counts of every stage; no words."""
         return {
             "mode": self.plan.mode,
+            "paused": bool(self._paused_by),
             "endpoint": self._endpointer.statistics(),
             "segments": self._line.statistics(),
             "ear": self._ear.statistics(),

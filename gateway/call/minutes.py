@@ -49,6 +49,10 @@ class Minutes:
         """An entry that is still open."""
         return self._open.get(segment_id)
 
+    def waiting_since_ns(self) -> int | None:
+        """When the oldest speech ended that is not heard yet in the other language; None when nothing is open."""
+        return min((entry.clocks.get(Stamp.AUDIO_END) or 0 for entry in self._open.values()), default=None)
+
     def note(self, event: PlayEvent) -> None:
         """Something became of a clip: a segment is heard with its first one."""
         entry = self._open.get(event.clip_id)

@@ -2,7 +2,7 @@
 """What the gateway says on its own account: disclosures, failures, "please repeat".
 
 Prompts are synthesized once per voice and kept on disk, so that the second start is quick and the first call hears
-them at once.
+them at once. Recordings (`prompt_files`) take their place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +41,13 @@ class PromptError(ValueError):
     """The prompts file cannot be used, or lacks what a language needs."""
 
 
-def load_prompt_texts(path: Path, languages: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Texts by language and name. PromptError when the file is bad or a language lacks its disclosures."""
+def load_prompt_texts(
+    path: Path, languages: Sequence[str], recorded: Collection[tuple[str, str]] = ()
+) -> dict[str, dict[str, str]]:
+    """Texts by language and name. PromptError when the file is bad or a language lacks its disclosures.
+
+    What is in ``recorded``, (language, name) each, needs no text.
+    """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -52,7 +57,8 @@ def load_prompt_texts(path: Path, languages: Sequence[str]) -> dict[str, dict[st
     ):
         raise PromptError(f"{path}: must map languages to prompts, and prompts to texts")
     for language in languages:
-        missing = [name for name in NEEDED if name not in document.get(language, {})]
+        texts = document.get(language, {})
+        missing = [name for name in NEEDED if name not in texts and (language, name) not in recorded]
         if missing:
             raise PromptError(f"{path}: language {language!r} lacks {', '.join(missing)}; add it, or set call.prompts")
     return {language: dict(texts) for language, texts in document.items()}
@@ -73,12 +79,23 @@ class PromptBook:
         *,
         rate_hz: int,
         cache: Path,
+        recorded: Mapping[tuple[str, str], Int16] | None = None,
     ) -> None:
+        """``voices``: by language, what tells one voice's sound from another's: engine, model and the model's sum."""
         self._texts = texts
         self._voices = voices
         self.rate_hz = rate_hz
         self._cache = cache
-        self._clips: dict[tuple[str, str], Int16] = {}
+        self._clips: dict[tuple[str, str], Int16] = dict(recorded or {})
+
+    def has(self, language: str, names: Iterable[str]) -> bool:
+        """Whether all these prompts can be said now."""
+        return all((language, name) in self._clips for name in names)
+
+    def lacks(self, language: str, names: Iterable[str]) -> list[str]:
+        """Those of these prompts that can never be said: neither text nor recording is there."""
+        texts = self._texts.get(language, {})
+        return [name for name in names if name not in texts and (language, name) not in self._clips]
 
     def clip(self, language: str, name: str) -> Int16:
         """1-D int16 at the book's rate; empty when the language has no such prompt."""
@@ -89,6 +106,8 @@ class PromptBook:
         absent = []
         for language in self._voices:
             for name, text in self._texts.get(language, {}).items():
+                if (language, name) in self._clips:
+                    continue
                 cached = await asyncio.to_thread(_read, self._path(language, text), self.rate_hz)
                 if cached is None:
                     absent.append((language, name))

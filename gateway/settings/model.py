@@ -159,6 +159,10 @@ class Call(Section):
     mode: Literal["consecutive", "simultaneous"] = "consecutive"
     disclosure: bool = True
     prompts: Path | None = None
+    prompt_dir: Path | None = None
+    controls: Literal["both", "caller", "off"] = "both"
+    pass_digits: bool = False
+    waiting_cue_s: Annotated[Seconds, Field(ge=0, le=60)] = 2.5
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
     comfort_noise_dbfs: Annotated[Decibels, Field(ge=-80, le=-40)] | None = None

@@ -140,6 +140,10 @@ class SipUserAgent:
         extra = dict(headers or {})
         self._post(lambda: self._switch.hangup(leg, code, extra))
 
+    def send_digits(self, leg: str, digits: str) -> None:
+        """Press keys towards the far end, as RFC 4733 events; nothing happens where the far end takes none."""
+        self._post(lambda: self._switch.send_digits(leg, digits))
+
     def _post(self, command: Command) -> bool:
         return self._endpoint.post(command)
 

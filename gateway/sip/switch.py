@@ -190,6 +190,15 @@ class LegSwitch:
         if leg is not None:
             self._end(leg, code, self._checked(headers))
 
+    def send_digits(self, leg_id: str, digits: str) -> None:
+        leg = self._find(leg_id)
+        if leg is None or leg.call is None or not leg.confirmed:
+            return
+        try:
+            leg.call.dialDtmf(digits)
+        except pj.Error as error:  # the far end did not agree to telephone events
+            log.warning("digits_not_sent", leg=leg_id, reason=str(error.reason))
+
     def tick(self) -> None:
         """Once a second: look after registrations and dials, sample the counters of all legs.
 
