@@ -76,8 +76,11 @@ class Ticket(Protocol):
     async def result(self) -> Any:
         """Wait for the `Done`; raises WorkerLost, TaskFailed, QueueFull (shed while it waited) or CancelledError."""
 
-    def cancel(self) -> bool:
-        """Withdraw it if it has not started; True when it will never run. A started task runs on, unheard."""
+    def cancel(self) -> None:
+        """Nobody wants the result any more. A task that has started runs on, unheard."""
+
+    def withdraw(self) -> bool:
+        """Cancel it if it has not started, and only then; True when it will never run."""
 
     def promote(self, priority: Priority) -> None:
         """Raise its urgency, e.g. from PREPARE to FINAL when silence was confirmed; QueueFull at the new bound."""
