@@ -44,6 +44,8 @@ class SpokenClause:
     plan: DirectionPlan
     follows: bool
     """It goes on with the sentence of the clause before."""
+    ended_ns: int
+    """When its talker had said it."""
 
 
 class ClauseSpeaker:
@@ -120,7 +122,13 @@ class ClauseSpeaker:
 
     async def _next(self) -> None:
         waiting = [Waiting(one.clause_id, len(one.text) * MS_PER_CHARACTER) for one in self._waiting]
-        action = self._policy.next(waiting, self._clock(), playing_ms=round(self._pending_s() * 1000))
+        now_ns = self._clock()
+        action = self._policy.next(
+            waiting,
+            now_ns,
+            playing_ms=round(self._pending_s() * 1000),
+            behind_ms=max(0, now_ns - self._waiting[0].ended_ns) // 1_000_000,
+        )
         for dropped in action.drop:
             self._waiting = deque(one for one in self._waiting if one.clause_id != dropped)
             self._on_lost(dropped, "lag")

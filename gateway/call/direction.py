@@ -522,7 +522,8 @@ class Direction:
         now_ns = self._booth.clock()
         clocks = SegmentClocks(clause_id)
         first, end = clause.words[0].first_sample, clause.words[-1].end_sample
-        clocks.mark(Stamp.AUDIO_END, min(now_ns, self._arrival_ns(end - 1) if end else now_ns))
+        ended_ns = min(now_ns, self._arrival_ns(end - 1) if end else now_ns)
+        clocks.mark(Stamp.AUDIO_END, ended_ns)
         clocks.mark(Stamp.FINAL, now_ns)
         span = (first or 0, end or self._ear.heard)
         outcome = Outcome(source_text=clause.text)
@@ -531,7 +532,7 @@ class Direction:
             "clause",
             {"segment_id": clause_id, "leg": self.source.side, "text": clause.text, "reason": clause.reason.value},
         )
-        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows))
+        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows, ended_ns))
         self._clause_follows = clause.reason not in (Reason.SENTENCE, Reason.FINAL)
 
     def _clause_begins(self, clause: SpokenClause, outcome: Outcome) -> None:
@@ -541,7 +542,7 @@ class Direction:
 
     def _clause_lost(self, clause_id: str, reason: str) -> None:
         if reason.startswith("merged"):
-            self._minutes.drop(clause_id)
+            self._minutes.merge(reason.removeprefix("merged-"), clause_id)
             return
         self._lost(clause_id, reason)
 

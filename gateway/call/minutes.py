@@ -71,6 +71,12 @@ class Minutes:
             self._end(entry, reason)
         return entry is not None
 
+    def merge(self, segment_id: str, other_id: str) -> None:
+        """The second is said as a part of the first, whose entry then covers the sound of both."""
+        entry, other = self._open.get(segment_id), self._open.pop(other_id, None)
+        if entry is not None and other is not None:
+            entry.span = (entry.span[0], max(entry.span[1], other.span[1]))
+
     def drop(self, segment_id: str) -> None:
         """It was not speech: there is nothing to record."""
         self._open.pop(segment_id, None)
