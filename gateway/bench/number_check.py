@@ -18,7 +18,7 @@ from pathlib import Path
 from gateway.text.numbers.finding import find
 from gateway.text.numbers.forms import write
 from gateway.text.numbers.guard import Asking, Faithful, faithful
-from gateway.text.numbers.lexicon import known_languages
+from gateway.text.numbers.language import known_languages
 from gateway.text.numbers.value import Kind, Number
 from gateway.text.reading import reading
 
@@ -65,7 +65,7 @@ def drive(asking: Asking, translate: Translate, source: str, target: str) -> Fai
         return result
 
 
-def random_number(chance: random.Random) -> Number:
+def random_number(chance: random.Random) -> Number:  # noqa: PLR0911  # a way for each kind
     """Any kind, any size; small numbers and zeros as likely as large ones."""
     kind = chance.choice(list(Kind))
     match kind:

@@ -24,7 +24,7 @@ from gateway.audio.loudness import amplified
 from gateway.call.ahead import Ahead
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
-from gateway.call.rendering import Rendered, render
+from gateway.call.rendering import Rendered, Route, render
 from gateway.speech.errors import QueueFull, SpeechError
 from gateway.speech.jobs import (
     Done,
@@ -60,7 +60,7 @@ class Outcome:
     rules: int = 0
     """Corrections by the rule map."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
-    """The translation, and what became of its terms and idioms."""
+    """The translation, and what became of its numbers, terms and idioms."""
     heard: Recognition | None = None
     """The recognition itself, with its words where they were asked for."""
     submitted_ns: int = 0
@@ -213,9 +213,8 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        rendered = await render(
-            outcome.source_text, plan.source, plan.lexicon, self._translated, known=self._known_translation
-        )
+        route = Route(plan.source, plan.target, self._translated)
+        rendered = await render(outcome.source_text, route, plan.lexicon, known=self._known_translation)
         outcome.rendered, outcome.target_text = rendered, rendered.text.strip()
         outcome.translated_ns = self._clock()
 

@@ -109,6 +109,11 @@ class Minutes:
             clocks_ns={name: at_ns for name, at_ns in stamps.items() if at_ns is not None},
             source_span=entry.span,
             speculative=entry.speculative,
+            numbers={
+                "checked": outcome.rendered.numbers.checked,
+                "repaired": outcome.rendered.numbers.repaired,
+                "unrepaired": outcome.rendered.numbers.unrepaired,
+            },
             terms={
                 "hits": outcome.rendered.hits,
                 "repairs": outcome.rendered.repairs,

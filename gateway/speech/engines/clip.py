@@ -20,6 +20,7 @@ from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.pace import Pace, left_to_do
 from gateway.speech.engines.prose import halves, marks, pieces, speakable
 from gateway.speech.jobs import Speech
+from gateway.text.reading import reading
 
 Sound = npt.NDArray[np.float32]
 
@@ -54,9 +55,8 @@ def spoken(
     def clip_of(piece: str) -> Sound:
         return finished(stretched(speak(piece), rate_hz, left_to_do(tempo, steady)), rate_hz)
 
-    asked = [
-        piece for piece in pieces(speakable(text, language), language, LONGEST_PIECE) if speakable(piece, language)
-    ]
+    words = reading(speakable(text, language), language)
+    asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
     clips: list[Sound] = []
     respoken = 0
     for piece in asked:

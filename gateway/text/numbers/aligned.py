@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 
@@ -26,7 +27,7 @@ class Aligned:
 
     def __init__(self, source: str, edits: list[Edit]) -> None:
         self.source = source
-        self._places: list[tuple[int, int, Edit | None]] = []
+        self._places: list[tuple[int, int, Edit]] = []
         parts: list[str] = []
         at = behind = 0
         for edit in edits:
@@ -39,7 +40,12 @@ class Aligned:
 
     def edits_in(self, start: int, end: int) -> list[Edit]:
         """The edits that have a part in ``text[start:end]``."""
-        return [edit for first, last, edit in self._places if edit and first < end and start < last]
+        found = []
+        for at in range(bisect_right(self._places, start, key=lambda place: place[1]), len(self._places)):
+            if self._places[at][0] >= end:
+                break
+            found.append(self._places[at][2])
+        return found
 
     def covers(self, edit: Edit, start: int, end: int) -> bool:
         """Whether ``text[start:end]`` is an edit's text and nothing else."""
@@ -52,7 +58,6 @@ class Aligned:
     def _origin(self, at: int, *, ends: bool) -> int:
         shift = 0
         for first, last, edit in self._places:
-            assert edit is not None
             if at < first or (ends and at == first):
                 break
             if at < last or (ends and at == last):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gateway.text.numbers.lexicon import Lexicon, fold
+from gateway.text.numbers.language import Language, fold
 from gateway.text.numbers.value import Kind, Number
 
 _BORDER = r"(?<![\w.,:/])"
@@ -23,15 +23,15 @@ _NUMERIC = re.compile(r"(?<![\w./-])(\d{1,2})(?:([./-])(\d{1,2})\2(\d{4})|(/)(\d
 Built = tuple[int, int, Number, tuple[Number, ...]]
 
 
-def clock_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
+def clock_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     """A finder of times in text whose number words are digits."""
-    am, pm = "|".join(lex.get("am", ())), "|".join(lex.get("pm", ()))
+    am, pm = "|".join(lang.get("am", ())), "|".join(lang.get("pm", ()))
     part = rf"(?:(?P<am>{am})|(?P<pm>{pm}))" if am else r"(?P<am>(?!))(?P<pm>(?!))"
-    before = bool(lex.get("part_before"))
-    asked = "|".join(map(re.escape, sorted(lex.get("asked_times", ()), key=len, reverse=True)))
-    end = "" if lex.get("han") else r"(?!\w)(?![.,:]\d)"
-    border = "" if lex.get("han") else _BORDER
-    asking = set(lex.get("needs_asking", ()))
+    before = bool(lang.get("part_before"))
+    asked = "|".join(map(re.escape, sorted(lang.get("asked_times", ()), key=len, reverse=True)))
+    end = "" if lang.get("han") else r"(?!\w)(?![.,:]\d)"
+    border = "" if lang.get("han") else _BORDER
+    asking = set(lang.get("needs_asking", ()))
     patterns: list[tuple[re.Pattern[str], object]] = []
 
     def add(template: str, minutes: object, *, ask: bool = False, tail: str = rf"(?:[, ]*{part})?") -> None:
@@ -42,9 +42,9 @@ def clock_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
         called = rf"(?:{asked}) " if ask else ""
         patterns.append((re.compile(border + called + body + end, re.IGNORECASE), minutes))
 
-    for template in lex.get("spaced_times", ()):
+    for template in lang.get("spaced_times", ()):
         add(template, None if "{M" in template else 0, tail="")
-    for template, minutes in lex.get("times", ()):
+    for template, minutes in lang.get("times", ()):
         if template not in asking:
             add(template, minutes)
             continue
@@ -89,19 +89,23 @@ def _time(match: re.Match[str], minutes: object) -> Number | None:
     return Number(Kind.TIME, f"{hour % 24}:{minute:02d}{second}", "" if known else "12")
 
 
-def date_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
+def date_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     """A finder of dates in text whose number words are digits."""
-    months = "|".join(sorted((re.escape(name) for names in lex.get("months", ()) for name in names), key=len, reverse=True))
-    marks = "|".join(sorted(map(re.escape, lex.get("ordinal_marks", ())), key=len, reverse=True))
+    months = "|".join(
+        sorted((re.escape(name) for names in lang.get("months", ()) for name in names), key=len, reverse=True)
+    )
+    marks = "|".join(sorted(map(re.escape, lang.get("ordinal_marks", ())), key=len, reverse=True))
     day = _FIELDS["D"] + (rf"(?:{marks})?" if marks else "")
     patterns: list[re.Pattern[str]] = []
     if months:
-        for template in lex.get("dates", ()):
+        for template in lang.get("dates", ()):
             pattern = template.replace("{MONTH}", rf"(?P<month>{months})\.?").replace("{D}", day)
-            patterns.append(re.compile(rf"{_BORDER}{pattern.replace('{Y}', _FIELDS['Y'])}(?![\w:])(?!\.\d)", re.IGNORECASE))
-    if lex.get("han"):
+            patterns.append(
+                re.compile(rf"{_BORDER}{pattern.replace('{Y}', _FIELDS['Y'])}(?![\w:])(?!\.\d)", re.IGNORECASE)
+            )
+    if lang.get("han"):
         patterns.append(re.compile(rf"(?:(?P<y>\d{{4}})年)?(?P<month>1[0-2]|0?[1-9])月{_FIELDS['D']}[日号]"))
-    order = lex.get("date_order", "dmy")
+    order = lang.get("date_order", "dmy")
 
     def dates(text: str) -> Iterator[Built]:
         for match in _ISO.finditer(text):
@@ -110,7 +114,7 @@ def date_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
         for pattern in patterns:
             for match in pattern.finditer(text):
                 name = match["month"]
-                month = int(name) if name.isdigit() else lex.months[fold(name)]
+                month = int(name) if name.isdigit() else lang.months[fold(name)]
                 if number := _date(match.groupdict().get("y"), month, int(match["d"])):
                     yield match.start(), match.end(), number, ()
         for match in _NUMERIC.finditer(text):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gateway.text.numbers.aligned import Aligned, Edit
 from gateway.text.numbers.clock import clock_finder, date_finder
-from gateway.text.numbers.lexicon import CENTS, Lexicon, common, fold, lexicon, phrase
+from gateway.text.numbers.language import CENTS, Language, common, fold, language_of, phrase
 from gateway.text.numbers.spoken import digit_edits
 from gateway.text.numbers.value import Kind, Number, scaled
 
@@ -18,8 +18,8 @@ MOST_DIGITS = 30
 
 _PLAIN = frozenset({Kind.NUMBER, Kind.DIGITS, Kind.ORDINAL})
 
-# behind a letter it is part of a word (mp3), behind a digit part of another number
-_L = r"A-Za-z0-9_\u00c0-\u024f\u0400-\u04ff"  # letters of scripts with spaces between words: behind Han a number may begin
+# letters of scripts with spaces between words: behind one it is part of a word (mp3), behind Han a number may begin
+_L = r"A-Za-z0-9_\u00c0-\u024f\u0400-\u04ff"
 _FREE = rf"(?<![{_L}])(?<![.,:/]\d)(?<!\d[.,:/])"
 _AMOUNT = r"\d{1,3}(?:[\u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d| \d)|\d+(?:[.,]\d+)*"
 _EMAIL_OR_URL = re.compile(
@@ -62,19 +62,22 @@ Built = tuple[int, int, Number, tuple[Number, ...]]
 
 def find(text: str, language: str) -> list[Found]:
     """The numbers of a text in an ISO 639-1 language, from left to right, without overlap."""
-    lex = lexicon(language)
+    lang = language_of(language)
     text = text[:MOST_CHARACTERS]
-    aligned = Aligned(text, digit_edits(text, lex))
+    aligned = Aligned(text, digit_edits(text, lang))
     taken: list[Built] = []
-    if any(char.isdigit() for char in aligned.text) or lex.get("times"):
-        for finder in _finders(lex):
+    if any(char.isdigit() for char in aligned.text) or lang.get("times"):
+        free = bytearray(b"\1" * len(aligned.text))
+        for finder in _finders(lang):
             for built in finder(aligned.text):
-                if all(built[1] <= first or built[0] >= last for first, last, *_ in taken):
+                start, end = built[:2]
+                if all(free[start:end]):
+                    free[start:end] = bytes(end - start)
                     taken.append(built)
-    return [found for built in sorted(taken, key=lambda each: each[0]) if (found := _found(aligned, built, lex))]
+    return [found for built in sorted(taken, key=lambda each: each[0]) if (found := _found(aligned, built, lang))]
 
 
-def _found(aligned: Aligned, built: Built, lex: Lexicon) -> Found | None:
+def _found(aligned: Aligned, built: Built, lang: Language) -> Found | None:
     """A number with its place in the source; None when the words probably mean something else."""
     start, end, number, others = built
     edits = aligned.edits_in(start, end)
@@ -84,7 +87,7 @@ def _found(aligned: Aligned, built: Built, lex: Lexicon) -> Found | None:
         if edits and aligned.covers(edits[0], start, end):
             number = _said(edits[0], number)
         sure = not edits or any(edit.sure for edit in edits)
-        if not sure and (edits[0].ordinal or fold(aligned.source[first:last]) in lex.unsure):
+        if not sure and (edits[0].ordinal or fold(aligned.source[first:last]) in lang.unsure):
             return None
     elif number.kind is Kind.TIME:
         sure = bool(edits) or any(map(str.isdigit, aligned.source[first:last]))  # or else it is "noon"
@@ -100,7 +103,7 @@ def _said(edit: Edit, number: Number) -> Number:
     return Number(Kind.NUMBER, number.value) if number.kind is Kind.DIGITS else number
 
 
-def amounts(written: str, lex: Lexicon) -> tuple[str, ...]:
+def amounts(written: str, lang: Language) -> tuple[str, ...]:
     """What digits with separators may mean, the language's own way first; empty when they mean no single number."""
     plain = re.sub(r"[\u00a0\u202f' ]", "", written)
     marks = [char for char in plain if char in ".,"]
@@ -110,42 +113,41 @@ def amounts(written: str, lex: Lexicon) -> tuple[str, ...]:
         return (plain,)
     parts = re.split(r"[.,]", plain)
     if len(set(marks)) == 2:
-        if plain.count(marks[-1]) > 1 or not _grouped(parts[:-1]):
-            return ()
-        return ("".join(parts[:-1]) + "." + parts[-1],)
+        single = plain.count(marks[-1]) == 1 and _grouped(parts[:-1])
+        return ("".join(parts[:-1]) + "." + parts[-1],) if single else ()
     if len(marks) > 1:
         indian = re.fullmatch(r"\d{1,2}(?:,\d\d)+,\d{3}", plain)
         return ("".join(parts),) if _grouped(parts) or indian else ()
     whole, fraction = "".join(parts), ".".join(parts)
     if not _grouped(parts) or parts[0][0] == "0":
         return (fraction,)
-    return (whole, fraction) if marks[0] == lex.group else (fraction, whole)
+    return (whole, fraction) if marks[0] == lang.group else (fraction, whole)
 
 
 def _grouped(parts: list[str]) -> bool:
     return 1 <= len(parts[0]) <= 3 and all(len(part) == 3 for part in parts[1:])
 
 
-_BY_LANGUAGE: dict[Lexicon, list[Callable[[str], Iterator[Built]]]] = {}
+_BY_LANGUAGE: dict[Language, list[Callable[[str], Iterator[Built]]]] = {}
 
 
-def _finders(lex: Lexicon) -> list[Callable[[str], Iterator[Built]]]:
-    if lex not in _BY_LANGUAGE:
-        _BY_LANGUAGE[lex] = [
+def _finders(lang: Language) -> list[Callable[[str], Iterator[Built]]]:
+    if lang not in _BY_LANGUAGE:
+        _BY_LANGUAGE[lang] = [
             _names,
-            _version_finder(lex),
-            _dotted_finder(lex),
-            *([clock_finder(lex)] if lex.get("han") else []),  # 分 is a minute before it is a cent
-            _money_finder(lex),
-            _percent_finder(lex),
-            date_finder(lex),
-            clock_finder(lex),
+            _version_finder(lang),
+            _dotted_finder(lang),
+            *([clock_finder(lang)] if lang.get("han") else []),  # 分 is a minute before it is a cent
+            _money_finder(lang),
+            _percent_finder(lang),
+            date_finder(lang),
+            clock_finder(lang),
             _phones,
-            _ordinal_finder(lex),
+            _ordinal_finder(lang),
             _codes,
-            _amount_finder(lex),
+            _amount_finder(lang),
         ]
-    return _BY_LANGUAGE[lex]
+    return _BY_LANGUAGE[lang]
 
 
 def _names(text: str) -> Iterator[Built]:
@@ -160,26 +162,26 @@ def _codes(text: str) -> Iterator[Built]:
         yield match.start(), match.end(), Number(Kind.CODE, match.group(), shape=match.group()), ()
 
 
-def _dotted_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
+def _dotted_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     def dotted(text: str) -> Iterator[Built]:
         for match in _DOTTED.finditer(text):
-            if not amounts(match.group(), lex) or _is_address(match.group(), lex):
+            if not amounts(match.group(), lang) or _is_address(match.group(), lang):
                 yield match.start(), match.end(), Number(Kind.CODE, match.group(), shape=match.group()), ()
 
     return dotted
 
 
-def _is_address(dotted: str, lex: Lexicon) -> bool:
+def _is_address(dotted: str, lang: Language) -> bool:
     """Four bytes that might be a number in groups as well: where points make groups, only the best known networks."""
     parts = dotted.split(".")
     bytes_only = len(parts) == 4 and all(part.isdigit() and part == str(int(part)) for part in parts)
     if not bytes_only or any(int(part) > 255 for part in parts):
         return False
-    return lex.group != "." or parts[0] in ("10", "127", "172", "192")
+    return lang.group != "." or parts[0] in ("10", "127", "172", "192")
 
 
-def _version_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
-    names = "|".join(lex.get("version", ())) or "version"
+def _version_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
+    names = "|".join(lang.get("version", ())) or "version"
     pattern = re.compile(rf"(?:{names})\s?(\d+(?:\.\d+)+)(?![\d,])|(?<![{_L}])v(\d+\.\d+)(?![{_L}])", re.IGNORECASE)
 
     def versions(text: str) -> Iterator[Built]:
@@ -198,46 +200,46 @@ def _phones(text: str) -> Iterator[Built]:
         grouped = not shown.isdigit()
         triples = re.fullmatch(r"\d{1,3}([ .])\d{3}(?:\1\d{3})*", shown) is not None
         decimal = re.fullmatch(r"\d+\.\d+", shown)
-        if not grouped or decimal or _YEARS.fullmatch(shown) or triples or shown[0] == "(" and len(digits) < 5:
+        if not grouped or decimal or _YEARS.fullmatch(shown) or triples or (shown[0] == "(" and len(digits) < 5):
             continue
         if (len(digits) >= 7 or shown[0] == "+") and len(digits) <= MOST_DIGITS:
             value = ("+" if shown[0] == "+" else "") + digits
             yield match.start(), match.end(), Number(Kind.DIGITS, value, shape=shown), ()
 
 
-def _scales(lex: Lexicon) -> dict[str, int]:
-    return {fold(word): power for word, power in lex.get("written_scales", {}).items()}
+def _scales(lang: Language) -> dict[str, int]:
+    return {fold(word): power for word, power in lang.get("written_scales", {}).items()}
 
 
-def _amount(lex: Lexicon, name: str) -> str:
+def _amount(lang: Language, name: str) -> str:
     """Pattern of an amount with an optional power of ten: ``3.5 million``."""
-    words = sorted(lex.get("written_scales", ()), key=len, reverse=True)
+    words = sorted(lang.get("written_scales", ()), key=len, reverse=True)
     scales = "|".join(map(re.escape, words))
-    border = "" if lex.get("han") else r"(?!\w)"
+    border = "" if lang.get("han") else r"(?!\w)"
     tail = rf"(?:[ \u00a0]?(?P<{name}s>{scales}){border})?" if scales else ""
     return rf"(?P<{name}>{_AMOUNT}){tail}"
 
 
-def _values(match: re.Match[str], name: str, lex: Lexicon) -> tuple[str, ...]:
+def _values(match: re.Match[str], name: str, lang: Language) -> tuple[str, ...]:
     scale = match.groupdict().get(f"{name}s")
-    power = _scales(lex)[fold(scale)] if scale else 0
-    return tuple(scaled(value, power) for value in amounts(match[name], lex))
+    power = _scales(lang)[fold(scale)] if scale else 0
+    return tuple(scaled(value, power) for value in amounts(match[name], lang))
 
 
-def _money_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
+def _money_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     symbols = common()["symbols"]
     signs = "|".join(sorted(map(re.escape, symbols), key=len, reverse=True))
-    minus, amount = r"(?P<minus>(?<!\w)[-−])?", _amount(lex, "n")
+    minus, amount = r"(?P<minus>(?<!\w)[-−])?", _amount(lang, "n")
     patterns = [
         rf"{minus}(?P<sign>(?<![A-Za-z$])(?:{signs}))\s?{amount}",
         rf"{minus}{_FREE}{amount}\s?(?P<sign>{signs})(?![\w$])",
     ]
-    if names := _names_of_money(lex):
-        border = "" if lex.get("han") else r"(?!\w)"
-        joined = "|".join(map(re.escape, lex.get("money_and", ()))) or "(?!)"
-        of = r"(?:de |d['’])?" if lex.scales else ""
-        space, comma = ("", "") if lex.get("han") else (" ", ",? ")
-        cents = rf"(?P<c>\d{{1,2}}){space}(?:{_names_of_money(lex, parts=True)}){border}"
+    if names := _names_of_money(lang):
+        border = "" if lang.get("han") else r"(?!\w)"
+        joined = "|".join(map(re.escape, lang.get("money_and", ()))) or "(?!)"
+        of = r"(?:de |d['’])?" if lang.scales else ""
+        space, comma = ("", "") if lang.get("han") else (" ", ",? ")
+        cents = rf"(?P<c>\d{{1,2}}){space}(?:{_names_of_money(lang, parts=True)}){border}"
         parts = rf"(?:{comma}(?:(?:{joined}) )?{cents})?"
         patterns.append(rf"{minus}{_FREE}{amount}[ \u00a0-]?{of}(?P<name>{names}){border}{parts}")
     compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
@@ -246,9 +248,9 @@ def _money_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
         for pattern in compiled:
             for match in pattern.finditer(text):
                 groups = match.groupdict()
-                values, unit = _values(match, "n", lex), ""
+                values, unit = _values(match, "n", lang), ""
                 if groups.get("name"):
-                    unit = lex.currencies[phrase(groups["name"])]
+                    unit = lang.currencies[phrase(groups["name"])]
                 else:
                     unit = symbols[groups["sign"].upper()]
                 if unit == CENTS:
@@ -263,11 +265,11 @@ def _money_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
     return money
 
 
-def _names_of_money(lex: Lexicon, *, parts: bool | None = None) -> str:
+def _names_of_money(lang: Language, *, parts: bool | None = None) -> str:
     """Alternatives of the names, with and without their accents."""
     names = {
         spelling
-        for listed in lex.get("currency", {}).values()
+        for listed in lang.get("currency", {}).values()
         for at, name in enumerate(listed)
         if parts is None or parts is (at in (2, 3))
         for spelling in (name, fold(name))
@@ -275,11 +277,11 @@ def _names_of_money(lex: Lexicon, *, parts: bool | None = None) -> str:
     return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
 
 
-def _percent_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
-    words = "|".join(map(re.escape, lex.get("percent", ())))
+def _percent_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
+    words = "|".join(map(re.escape, lang.get("percent", ())))
     behind = rf"\s?%|\s(?:{words})(?!\w)" if words else r"\s?%"
     patterns = [rf"(?P<minus>(?<!\w)[-−])?{_FREE}(?P<n>{_AMOUNT})(?:{behind})"]
-    if before := lex.get("percent_before"):
+    if before := lang.get("percent_before"):
         patterns.append(rf"(?P<minus>负)?{before}(?P<n>{_AMOUNT})")
     compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
 
@@ -287,16 +289,16 @@ def _percent_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
         for pattern in compiled:
             for match in pattern.finditer(text):
                 sign = "-" if match["minus"] else ""
-                values = [Number(Kind.PERCENT, sign + value) for value in amounts(match["n"], lex)]
+                values = [Number(Kind.PERCENT, sign + value) for value in amounts(match["n"], lang)]
                 if values:
                     yield match.start(), match.end(), values[0], tuple(values[1:])
 
     return percents
 
 
-def _ordinal_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
-    marks = "|".join(sorted(map(re.escape, lex.get("ordinal_marks", ())), key=len, reverse=True))
-    before = lex.get("ordinal_before")
+def _ordinal_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
+    marks = "|".join(sorted(map(re.escape, lang.get("ordinal_marks", ())), key=len, reverse=True))
+    before = lang.get("ordinal_before")
     if before:
         pattern = re.compile(rf"{before}(\d{{1,4}})(?!\d)")
     elif marks and marks != r"\.":  # a full stop is an ordinal's mark in dates alone
@@ -311,12 +313,12 @@ def _ordinal_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
     return ordinals
 
 
-def _amount_finder(lex: Lexicon) -> Callable[[str], Iterator[Built]]:
-    pattern = re.compile(rf"(?P<minus>(?<![\w)])[-−](?=\d))?{_FREE}{_amount(lex, 'n')}")
+def _amount_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
+    pattern = re.compile(rf"(?P<minus>(?<![\w)])[-−](?=\d))?{_FREE}{_amount(lang, 'n')}")
 
     def plain(text: str) -> Iterator[Built]:
         for match in pattern.finditer(text):
-            if values := _values(match, "n", lex):
+            if values := _values(match, "n", lang):
                 sign = "-" if match["minus"] else ""
                 bare = match["n"].isdigit() and not match.groupdict().get("ns")
                 kind = Kind.DIGITS if bare and not sign and _is_row(match["n"]) else Kind.NUMBER

@@ -17,9 +17,9 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.text.numbers.finding import MOST_CHARACTERS, Found, find
+from gateway.text.numbers.finding import Found, find
 from gateway.text.numbers.forms import write
-from gateway.text.numbers.lexicon import Lexicon, lexicon
+from gateway.text.numbers.language import Language, language_of
 from gateway.text.numbers.value import Kind, Number, plain_decimal
 
 MOST_REPAIRED = 12  # missing numbers in one text; with more the pieces between them are too short to be worth a try
@@ -59,13 +59,17 @@ def _normalised(text: str, numbers: Sequence[Found], language: str) -> str:
     return _spliced(text, written)
 
 
-def faithful(text: str, source: str, target: str) -> Asking:
-    """Translate ``text`` so that its numbers hold: yields texts, is sent their translations, returns the result."""
+def faithful(text: str, source: str, target: str, known: str | None = None) -> Asking:
+    """Translate ``text`` so that its numbers hold: yields texts, is sent their translations, returns the result.
+
+    ``known`` is a translation that is there already: it is taken if its numbers hold.
+    """
     said = find(text, source)
-    plain = _normalised(text, said, source)
-    (answer,) = yield (plain,)
-    comparison = _Comparison(said, answer, target)
     checked = len(said)
+    if known is not None and (comparison := _Comparison(said, known, target)).holds:
+        return Faithful(comparison.localised(), checked)
+    (answer,) = yield (_normalised(text, said, source),)
+    comparison = _Comparison(said, answer, target)
     if comparison.holds:
         return Faithful(comparison.localised(), checked)
     wrong = len(comparison.missing) or 1
@@ -158,7 +162,7 @@ class _Comparison:
         """The translation with its numbers written the way its readers read them."""
         written = []
         for one, other in self.pairs:
-            number = _to_write(one, other, self.answer[other.start : other.end], lexicon(self.target))
+            number = _to_write(one, other, self.answer[other.start : other.end], language_of(self.target))
             if number is not None:
                 written.append((other.start, other.end, write(number, self.target)))
         return _spliced(self.answer, sorted(written))
@@ -177,22 +181,24 @@ class _Comparison:
 _APART = frozenset({Kind.CODE, Kind.DATE, Kind.TIME})
 
 
-def _to_write(said: Found, other: Found, shown: str, lex: Lexicon) -> Number | None:
+def _to_write(said: Found, other: Found, shown: str, lang: Language) -> Number | None:
     """What has to be written where ``other`` stands; None when it is well as it is."""
     number, there = said.number, other.number
     if not number.same(there):
         return number
     if {number.kind, there.kind} == {Kind.DIGITS, Kind.NUMBER} and not other.words:
         return number  # in groups or not: it decides how it is read
-    return number if not other.words and _has_foreign_marks(there, shown, lex) else None
+    return number if not other.words and _has_foreign_marks(there, shown, lang) else None
 
 
-def _has_foreign_marks(number: Number, shown: str, lex: Lexicon) -> bool:
+def _has_foreign_marks(number: Number, shown: str, lang: Language) -> bool:
     """Whether an amount is written with the marks of another language: 3.50 in a Portuguese text."""
     if number.kind not in (Kind.NUMBER, Kind.MONEY, Kind.PERCENT):
         return False
-    marks = {mark for mark in re.findall(r"\d([.,])(?=\d)", shown)}
-    return bool(marks - {lex.decimal, lex.group}) or ("." in number.value and bool(marks) and lex.decimal not in marks)
+    marks = set(re.findall(r"\d([.,])(?=\d)", shown))
+    return bool(marks - {lang.decimal, lang.group}) or (
+        "." in number.value and bool(marks) and lang.decimal not in marks
+    )
 
 
 def _exactly(said: Found, other: Found) -> bool:
@@ -200,6 +206,8 @@ def _exactly(said: Found, other: Found) -> bool:
 
 
 def _possibly(said: Found, other: Found) -> bool:
+    if said.number.kind is Kind.CODE and other.number.kind is Kind.NUMBER:
+        return said.number.value == other.number.value  # "version" was not recognised there
     return any(said.number.same(reading) for reading in other.others)
 
 

@@ -6,9 +6,13 @@ from __future__ import annotations
 import re
 
 from gateway.text.numbers.aligned import Edit
-from gateway.text.numbers.lexicon import Lexicon
+from gateway.text.numbers.language import Language
 
-DIGITS = {char: at for at, chars in enumerate(("零〇", "一幺", "二两", "三", "四", "五", "六", "七", "八", "九")) for char in chars}
+DIGITS = {
+    char: at
+    for at, chars in enumerate(("零〇", "一幺", "二两", "三", "四", "五", "六", "七", "八", "九"))
+    for char in chars
+}
 _PLACES = {"十": 10, "百": 100, "千": 1000}
 _GROUPS = {"万": 10**4, "亿": 10**8}
 # a digit behind 点 is a decimal, unless it is a minute: 三点五分
@@ -22,7 +26,7 @@ _BEFORE_MINUTES = frozenset("点时元镑郎盾尔索比布")
 _PAUSED = re.compile(r"([零〇一幺二两三四五六七八九]{2,})(?:[，,、…\s]+([零〇一幺二两三四五六七八九]{2,}))+")
 
 
-def han_edits(text: str, lex: Lexicon) -> list[Edit]:
+def han_edits(text: str, lang: Language) -> list[Edit]:
     """The edits that make digits of Chinese numerals."""
     edits: list[Edit] = []
     at = 0
@@ -42,7 +46,7 @@ def han_edits(text: str, lex: Lexicon) -> list[Edit]:
             at = paused.end()
             continue
         if text[max(0, match.start() - 1) : match.start()] not in _BEFORE_MINUTES and any(
-            text.startswith(idiom, match.start()) and len(idiom) >= len(match.group()) for idiom in lex.get("idioms")
+            text.startswith(idiom, match.start()) and len(idiom) >= len(match.group()) for idiom in lang.get("idioms")
         ):
             continue
         whole, _, fraction = match.group().partition("点")
@@ -60,7 +64,7 @@ def han_edits(text: str, lex: Lexicon) -> list[Edit]:
 def _value(run: str) -> str | None:
     if not set(run) & {*_PLACES, *_GROUPS}:
         return "".join(str(DIGITS[char]) for char in run)
-    total = group = 0
+    high = total = group = 0
     digit: int | None = None
     place = last = 10**12
     for char in run:
@@ -70,7 +74,7 @@ def _value(run: str) -> str | None:
             digit = DIGITS[char]
             last = last if digit else 10**12
         elif char in _PLACES:
-            if _PLACES[char] >= place or digit == 0 and char != "十":
+            if _PLACES[char] >= place or (digit == 0 and char != "十"):
                 return None
             place = last = _PLACES[char]
             group += (digit or 1) * place
@@ -79,8 +83,11 @@ def _value(run: str) -> str | None:
             group += digit or 0
             if not group and char == "万":
                 return None
-            total = (total + group) * _GROUPS[char] if char == "亿" else total + group * _GROUPS[char]
+            if char == "亿":
+                high, total = high + (total + group) * _GROUPS[char], 0
+            else:
+                total += group * _GROUPS[char]
             group, digit, place, last = 0, None, 10**12, _GROUPS[char]
     # 两百五 is 250: the last digit has the next lower place, unless a zero was said
     below = last // 10 if 10 < last < 10**12 else 1
-    return str(total + group + (digit or 0) * below)
+    return str(high + total + group + (digit or 0) * below)

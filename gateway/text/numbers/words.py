@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gateway.text.numbers.lexicon import Lexicon
+from gateway.text.numbers.language import Language
 
 Form = Literal["alone", "masculine", "feminine"]
 
@@ -13,22 +13,22 @@ LARGEST = 10**15 - 1
 _HAN = "零一二三四五六七八九"
 
 
-def cardinal(number: int, lex: Lexicon, form: Form = "alone") -> str:
+def cardinal(number: int, lang: Language, form: Form = "alone") -> str:
     """``number`` (0 to `LARGEST`) in words; ``form`` is that of the noun behind it. ValueError for a larger one."""
     if not 0 <= number <= LARGEST:
         raise ValueError(f"numbers from 0 to {LARGEST} have names here, not {number}")
-    if lex.get("han"):
+    if lang.get("han"):
         return _han(number)
     parts: list[str] = []
     rest = number
-    for power, one, many in lex.get("say_scales", ()):
+    for power, one, many in lang.get("say_scales", ()):
         count, rest = divmod(rest, 10**power)
         if count:
-            parts.append(_scaled(count, power, one if count == 1 else many, lex, form))
-    compound = bool(lex.get("compound"))
+            parts.append(_scaled(count, power, one if count == 1 else many, lang, form))
+    compound = bool(lang.get("compound"))
     if rest or not parts:
-        last = _below_thousand(rest, lex, form)
-        if parts and lex.get("join_last") and (rest < 100 or rest % 100 == 0):
+        last = _below_thousand(rest, lang, form)
+        if parts and lang.get("join_last") and (rest < 100 or rest % 100 == 0):
             last = f"e {last}"
         if compound and number % 10**6 != rest and parts:
             parts[-1] += last
@@ -37,30 +37,30 @@ def cardinal(number: int, lex: Lexicon, form: Form = "alone") -> str:
     return " ".join(parts)
 
 
-def _scaled(count: int, power: int, name: str, lex: Lexicon, form: Form) -> str:
-    if count == 1 and power == 3 and lex.get("bare_thousand"):
+def _scaled(count: int, power: int, name: str, lang: Language, form: Form) -> str:
+    if count == 1 and power == 3 and lang.get("bare_thousand"):
         return name
-    if lex.get("compound") and power == 3:
-        return _changed(cardinal(count, lex), lex.get("masculine", {}), compound=True) + name
+    if lang.get("compound") and power == 3:
+        return _changed(cardinal(count, lang), lang.get("masculine", {}), compound=True) + name
     # thousands of women are still feminine, millions are a noun of their own
-    words = cardinal(count, lex, form if power == 3 and form == "feminine" and lex.get("join_last") else "alone")
-    if lex.get("compound"):
-        words = _changed(words, lex.get("feminine", {}))  # eine Million
-    words = _changed(words, lex.get("multiplier", {}))
+    words = cardinal(count, lang, form if power == 3 and form == "feminine" and lang.get("join_last") else "alone")
+    if lang.get("compound"):
+        words = _changed(words, lang.get("feminine", {}))  # eine Million
+    words = _changed(words, lang.get("multiplier", {}))
     if power == 3:
-        words = _changed(words, lex.get("before_thousand", {}), compound=True)
+        words = _changed(words, lang.get("before_thousand", {}), compound=True)
     return f"{words} {name}"
 
 
-def _below_thousand(number: int, lex: Lexicon, form: Form) -> str:
+def _below_thousand(number: int, lang: Language, form: Form) -> str:
     hundreds, rest = divmod(number, 100)
-    words = lex.get("below_hundred")[rest] if rest or not hundreds else ""
+    words = lang.get("below_hundred")[rest] if rest or not hundreds else ""
     if hundreds:
-        exact = lex.get("say_hundred_exact", {}).get(str(hundreds)) if not rest else None
-        glue = "" if lex.get("compound") else lex.get("hundred_glue", " ")
-        head = exact or lex.get("say_hundred")[hundreds - 1]
+        exact = lang.get("say_hundred_exact", {}).get(str(hundreds)) if not rest else None
+        glue = "" if lang.get("compound") else lang.get("hundred_glue", " ")
+        head = exact or lang.get("say_hundred")[hundreds - 1]
         words = f"{head}{glue}{words}" if rest else head
-    return _changed(words, lex.get(form, {})) if form != "alone" else words
+    return _changed(words, lang.get(form, {})) if form != "alone" else words
 
 
 def _changed(words: str, changes: dict[str, str], *, compound: bool = False) -> str:
@@ -102,50 +102,51 @@ def _han_group(group: int) -> str:
     return words
 
 
-def digits(row: str, lex: Lexicon) -> str:
+def digits(row: str, lang: Language) -> str:
     """Digits one by one."""
-    if lex.get("han"):
+    if lang.get("han"):
         return "".join(_HAN[int(digit)] for digit in row)
-    return " ".join(lex.get("below_hundred")[int(digit)] for digit in row)
+    return " ".join(lang.get("below_hundred")[int(digit)] for digit in row)
 
 
-def decimal(value: str, lex: Lexicon, form: Form = "alone") -> str:
+def decimal(value: str, lang: Language, form: Form = "alone") -> str:
     """A decimal number in plain notation: the whole part, the mark's name, the digits behind it."""
     whole, point, fraction = value.removeprefix("-").partition(".")
-    words = cardinal(int(whole), lex, form if not point else "alone")
+    words = cardinal(int(whole), lang, form if not point else "alone")
     if point:
-        words += _between(lex, decimal_name(lex)) + digits(fraction, lex)
-    return f"{lex.get('minus')}{'' if lex.get('han') else ' '}{words}" if value.startswith("-") else words
+        words += _between(lang, decimal_name(lang)) + digits(fraction, lang)
+    return f"{lang.get('minus')}{'' if lang.get('han') else ' '}{words}" if value.startswith("-") else words
 
 
-def decimal_name(lex: Lexicon) -> str:
+def decimal_name(lang: Language) -> str:
     """What the decimal mark is called."""
-    if lex.get("han"):
+    if lang.get("han"):
         return "点"
-    return next(name for name, mark in lex.get("points").items() if mark == lex.decimal)
+    names: dict[str, str] = lang.get("points")
+    return next(name for name, mark in names.items() if mark == lang.decimal)
 
 
-def _between(lex: Lexicon, word: str) -> str:
-    return word if lex.get("han") else f" {word} "
+def _between(lang: Language, word: str) -> str:
+    return word if lang.get("han") else f" {word} "
 
 
-def ordinal(number: int, lex: Lexicon, *, feminine: bool = False) -> str:
+def ordinal(number: int, lang: Language, *, feminine: bool = False) -> str:
     """``number`` as an ordinal; as a cardinal where the language's file gives no ordinal."""
-    form = lex.get("ordinal_form")
-    names: list[str] = lex.get("ordinals", [])
-    tens = {value: word for word, value in reversed(lex.get("ordinal_tens", {}).items()) if value >= 20}
-    if lex.get("han"):
-        return f"第{cardinal(number, lex)}"
+    form = lang.get("ordinal_form")
+    names: list[str] = lang.get("ordinals", [])
+    tens = {value: word for word, value in reversed(lang.get("ordinal_tens", {}).items()) if value >= 20}
+    if lang.get("han"):
+        return f"第{cardinal(number, lang)}"
     if form == "sum":
         words = _summed(number, names, tens)
         if words is None:
-            return cardinal(number, lex, "feminine" if feminine else "alone")
+            return cardinal(number, lang, "feminine" if feminine else "alone")
         return " ".join(word[:-1] + "a" for word in words) if feminine else " ".join(words)
     if form == "en":
-        return _english(number, lex, names, tens)
+        return _english(number, lang, names, tens)
     if form == "de":
-        return _german(number, lex, names)
-    return _french(number, lex, names, tens) if form == "fr" else cardinal(number, lex)
+        return _german(number, lang, names)
+    return _french(number, lang, names, tens) if form == "fr" else cardinal(number, lang)
 
 
 def _summed(number: int, names: list[str], tens: dict[int, str]) -> list[str] | None:
@@ -159,26 +160,28 @@ def _summed(number: int, names: list[str], tens: dict[int, str]) -> list[str] | 
     return words or None
 
 
-def _english(number: int, lex: Lexicon, names: list[str], tens: dict[int, str]) -> str:
+def _english(number: int, lang: Language, names: list[str], tens: dict[int, str]) -> str:
     below = number % 100
     if not below:
-        return cardinal(number, lex) + "th"
-    last = names[below] if below < 20 else tens.get(below) or f"{cardinal(below - below % 10, lex)}-{names[below % 10]}"
-    return f"{cardinal(number - below, lex)} {last}" if number > 100 else last
+        return cardinal(number, lang) + "th"
+    last = (
+        names[below] if below < 20 else tens.get(below) or f"{cardinal(below - below % 10, lang)}-{names[below % 10]}"
+    )
+    return f"{cardinal(number - below, lang)} {last}" if number > 100 else last
 
 
-def _german(number: int, lex: Lexicon, names: list[str]) -> str:
+def _german(number: int, lang: Language, names: list[str]) -> str:
     below = number % 100
-    last = names[below] if 0 < below < 20 else f"{cardinal(below, lex)}ste" if below else "ste"
-    return (cardinal(number - below, lex) if number >= 100 else "") + last
+    last = names[below] if 0 < below < 20 else f"{cardinal(below, lang)}ste" if below else "ste"
+    return (cardinal(number - below, lang) if number >= 100 else "") + last
 
 
-def _french(number: int, lex: Lexicon, names: list[str], tens: dict[int, str]) -> str:
+def _french(number: int, lang: Language, names: list[str], tens: dict[int, str]) -> str:
     if number < len(names):
         return names[number]
-    words = cardinal(number, lex).removesuffix("s") if number % 100 in (0, 80) else cardinal(number, lex)
-    if words in {cardinal(value, lex) for value in tens}:
-        return next(word for value, word in tens.items() if cardinal(value, lex) == words)
+    words = cardinal(number, lang).removesuffix("s") if number % 100 in (0, 80) else cardinal(number, lang)
+    if words in {cardinal(value, lang) for value in tens}:
+        return next(word for value, word in tens.items() if cardinal(value, lang) == words)
     head, last = words[: len(words) - len(words.split("-")[-1].split(" ")[-1])], words.split("-")[-1].split(" ")[-1]
     endings = {"un": "unième", "cinq": "cinquième", "neuf": "neuvième"}
     return head + (endings.get(last) or last.removesuffix("e") + "ième")

@@ -38,7 +38,7 @@ def phrase(text: str) -> Phrase:
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class Language:
     """One language. Phrases are tuples of folded words."""
 
     code: str
@@ -56,6 +56,15 @@ class Lexicon:
     months: Mapping[str, int]
     currencies: Mapping[Phrase, str]
     """Names of money and their ISO codes; `CENTS` for the hundredth part of whatever money it is."""
+    joins: frozenset[str]
+    """Words inside a number: the "e" of "cento e vinte"."""
+    ordinal_joins: frozenset[str]
+    points: Mapping[str, str]
+    """Names of the decimal mark and of the dot, with the marks."""
+    digit_words: Mapping[str, str]
+    """Words that are digits beside digits only: "oh", "meia"."""
+    clock_words: frozenset[str]
+    """Words that a time of day stands behind."""
     pieces: re.Pattern[str] | None
     """Takes a compound apart, in languages that write numbers as one word."""
     longest: int
@@ -77,8 +86,8 @@ def common() -> Mapping[str, Any]:
 
 
 @cache
-def lexicon(code: str) -> Lexicon:
-    """The lexicon of an ISO 639-1 code; a region (``es-MX``) may have its own separators."""
+def language_of(code: str) -> Language:
+    """What is known of an ISO 639-1 code; a region (``es-MX``) may have its own separators."""
     base, _, region = code.replace("_", "-").partition("-")
     base = base.lower()
     path = _HERE / "languages" / f"{base}.json"
@@ -86,7 +95,11 @@ def lexicon(code: str) -> Lexicon:
     data |= common()["regions"].get(f"{base}-{region.upper()}", {})
     comma = base in common()["decimal_comma"]
     atoms = _atoms(data)
-    return Lexicon(
+
+    def folded(name: str) -> frozenset[str]:
+        return frozenset(fold(word) for word in data.get(name, ()))
+
+    return Language(
         code=base,
         data=data,
         decimal=data.get("decimal", "," if comma else "."),
@@ -96,9 +109,14 @@ def lexicon(code: str) -> Lexicon:
         | {fold(word): 0 for word in data.get("hundred", ())},
         scales={fold(word): power for word, power in data.get("scales", {}).items()},
         ordinals=_ordinals(data),
-        unsure=frozenset(fold(word) for word in data.get("unsure", ())),
+        unsure=folded("unsure"),
         months={fold(name): at for at, names in enumerate(data.get("months", ()), 1) for name in names},
         currencies=_currencies(data),
+        joins=folded("join"),
+        ordinal_joins=folded("ordinal_join"),
+        points={fold(word): mark for word, mark in data.get("points", {}).items()},
+        digit_words={fold(word): digit for word, digit in data.get("digit_words", {}).items()},
+        clock_words=folded("asked_times"),
         pieces=_pieces(data, atoms) if data.get("compound") else None,
         longest=max(map(len, atoms), default=0),
     )
