@@ -46,6 +46,8 @@ RINGBACK_ON_S = 1.0
 RINGBACK_PERIOD_S = 5.0
 RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
 HOLD = "hold"
+EARLY_NS = 200_000_000  # sound and answer come together, unless there was early media
+EARLY_TAIL_MS = 80  # what the jitter buffer may still hold of it; nobody says hello that soon
 OPERATOR = "operator"
 GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
 
@@ -142,6 +144,7 @@ class Call:
                 self._apply(party, LegEvent.CONFIRM)
             case MediaActive():
                 party.codec = event.codec
+                party.sound_since_ns = party.sound_since_ns or self._booth.clock()
                 self._hold(party, held=False)
             case MediaHeld():
                 self._hold(party, held=True)
@@ -478,7 +481,8 @@ class Call:
             party.was_up = True
             self._transfers.permit(party)
             if self._reception is None:  # what is said in the menu is for the menu
-                self.direction_from(party).listen()
+                early = 0 < party.sound_since_ns < self._booth.clock() - EARLY_NS
+                self.direction_from(party).listen(EARLY_TAIL_MS if early else 0)
         forced = call_of(self.a.machine.state, self.b.machine.state)
         if forced.phase is not self.phase:
             self._enter(forced.phase)

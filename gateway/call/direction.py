@@ -125,6 +125,7 @@ class Direction:
         )
         self._stop_clock = StopClock()
         self._listening = False
+        self._skip_samples = 0
         self._paused_by: set[str] = set()
         self._stopped = False
         self._minted = Counter[str]()
@@ -140,8 +141,13 @@ class Direction:
 
     # --- what the call says ---------------------------------------------------------------------------------------
 
-    def listen(self) -> None:
-        """The party is there: what comes from now on is speech to be interpreted, not early media."""
+    def listen(self, skip_ms: int = 0) -> None:
+        """The party is there: what comes from now on is speech to be interpreted, not early media.
+
+        ``skip_ms`` of what comes next are still early media, on their way through the jitter buffer.
+        """
+        self.hear()
+        self._skip_samples = skip_ms * self.source.rate_hz // 1000
         self._listening = True
 
     def pause(self, reason: str) -> None:
@@ -200,7 +206,9 @@ class Direction:
         for frame in self.source.ring.drain():
             if self._recorder is not None:
                 self._recorder.said(self.source.side, frame)
-            if self._listening and not self._stopped:
+            if self._skip_samples > 0:
+                self._skip_samples -= frame.samples
+            elif self._listening and not self._stopped:
                 self.target.playout.hear_original(frame.pcm)  # in a pause too: then the parties talk to each other
                 for verdict in () if self._paused_by else self._ear.feed(frame):
                     self._judge(verdict)

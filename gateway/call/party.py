@@ -54,6 +54,8 @@ class Party:
         self.held = False
         """The party put us on hold: it neither speaks nor listens."""
         self.codec = ""
+        self.sound_since_ns = 0
+        """When sound first flowed on the leg; before the answer it is early media."""
 
     def prompt(self, name: str, pcm: Int16, *, gap_ms: int = 0) -> bool:
         """Queue a prompt, and a pause behind it; False when there is nothing to say."""

@@ -24,7 +24,7 @@ from gateway.sip.admission import CHALLENGED, Admissions, Refusal
 from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.knock import Knocks
-from gateway.sip.leg import Leg, SipCall, active_audio, media_ports, rtp_counters
+from gateway.sip.leg import Leg, SipCall, active_audio, has_agreed_media, media_ports, rtp_counters
 from gateway.sip.message import (
     bare_uri,
     extension_headers,
@@ -283,6 +283,9 @@ class LegSwitch:
         elif info.state == pj.PJSIP_INV_STATE_CONFIRMED and not leg.confirmed:
             leg.confirmed = True
             self._say(Answered(leg.id))
+            if not has_agreed_media(info):  # an ACK that owes us the answer to our offer (A04)
+                log.warning("no_answer_to_offer", leg=leg.id)
+                self._end(leg, 0, [])
 
     def call_media(self, call: SipCall) -> None:
         """Wire the leg's port to what was negotiated.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -262,36 +261,6 @@ def test_a16_refer_is_refused(agent: AgentProcess) -> None:
         assert peer.bye().code == 200
     agent.event("Ended", leg=leg)
     assert len(agent.events("Incoming")) == 1
-
-
-def test_c01_c06_digits_by_rfc4733_and_info(agent: AgentProcess) -> None:
-    with Peer(agent.port) as peer:
-        peer.invite()
-        leg = agent.event("MediaActive")["leg"]
-        peer.rtp.stream(peer.remote_rtp, tone(300, 1, 100))
-        assert until(lambda: len(peer.rtp.received) > 20)
-        peer.rtp.silence()
-        pause(0.1)
-        for code in (1, 10, 0):  # "1", "*", "0"
-            stamp = peer.rtp.timestamp
-            for number in range(6):
-                payload = struct.pack("!BBH", code, (0x80 if number >= 3 else 0) | 10, min(number + 1, 4) * 160)
-                peer.rtp.timestamp = stamp
-                peer.rtp.send(peer.remote_rtp, payload, 101, marker=number == 0, step=0)
-                pause(0.02)
-            peer.rtp.timestamp = stamp + 1600
-            pause(0.1)
-        for expected in "1*0":
-            agent.event("Digit", leg=leg, digit=expected)
-        body = "Signal=5\r\nDuration=160\r\n"
-        peer.request("INFO", body, "Content-Type: application/dtmf-relay\r\n")
-        assert peer.final("INFO").code == 200
-        agent.event("Digit", leg=leg, digit="5")
-        peer.request("INFO", "#", "Content-Type: application/dtmf\r\n")
-        assert peer.final("INFO").code == 200
-        agent.event("Digit", leg=leg, digit="#")
-        assert [event["digit"] for event in agent.events("Digit")] == ["1", "*", "0", "5", "#"]
-        peer.bye()
 
 
 def test_d03_hangup_from_another_thread(agent: AgentProcess) -> None:
