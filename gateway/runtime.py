@@ -25,6 +25,7 @@ import structlog
 
 from gateway.api.server import ControlApi
 from gateway.audio.original import Ducking
+from gateway.call.delivery import Delivery, load_delivery, shipped_styles
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import DialPlan, load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
@@ -115,6 +116,7 @@ class Gateway:
             )
             stack.push_async_callback(self.api.stop)
             await self.api.start()
+        styled = deliveries(self._loaded)
         self.speech = speech = speech_service(self._loaded)
         stack.push_async_callback(speech.close)
         await speech.start()
@@ -122,7 +124,7 @@ class Gateway:
         prompts = self._prompts
         await prompts.load(speech, NEEDED)
         desk = Desk(
-            booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices)),
+            booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices), styled),
             glossaries=await self._glossaries(stack),
             user_agent=user_agent,
             register=self.state,
@@ -305,7 +307,11 @@ def _password(section: str, peer: TrunkSettings | RegistrationSettings) -> str:
 
 
 def booth(
-    settings: Settings, speech: SpeechService, prompts: PromptBook, speeds: Mapping[str, float] | None = None
+    settings: Settings,
+    speech: SpeechService,
+    prompts: PromptBook,
+    speeds: Mapping[str, float] | None = None,
+    deliveries: Mapping[str, Delivery] | None = None,
 ) -> Booth:
     """What every direction works with."""
     return Booth(
@@ -319,8 +325,17 @@ def booth(
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
+        deliveries=deliveries or {},
+        varies=settings.speech.vary,
         follow_talker=settings.speech.follow_talker,
     )
+
+
+def deliveries(loaded: Loaded) -> dict[str, Delivery]:
+    """How the voice of each language speaks in the style of the settings. StyleError when there is no such style."""
+    speech = loaded.settings.speech
+    file = loaded.find(speech.styles) if speech.styles else shipped_styles()
+    return {language: load_delivery(file, speech.style, voice) for language, voice in speech.voices.items()}
 
 
 def ducking(settings: Settings) -> Ducking:

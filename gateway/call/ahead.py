@@ -76,7 +76,7 @@ class Ahead:
             if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
                 return
             self._making = piece
-            work = SynthesizeTask(piece, plan.target, plan.voice)
+            work = SynthesizeTask(piece, plan.target, plan.voice, plan.delivery.tempo, plan.delivery.pitch)
             spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result
             assert isinstance(spoken, Speech)
             self._pieces[piece] = spoken

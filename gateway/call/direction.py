@@ -183,6 +183,7 @@ class Direction:
             source=self.source.language,
             target=target,
             voice=voice,
+            delivery=self._booth.delivery(target),
             first_chars=self._booth.first_chars(target),
         )
 
@@ -294,7 +295,7 @@ class Direction:
     def _new_live(self, first_sample: int) -> LiveUtterance:
         return LiveUtterance(
             first_sample,
-            self.plan,
+            self.plan.for_utterance(first_sample),
             ear=self._ear,
             speech=self._booth.speech,
             leg=self.source.leg,

@@ -44,6 +44,7 @@ from gateway.text.hotwords import repair_hotwords
 log = structlog.get_logger(__name__)
 
 LOW_CONFIDENCE = "low-confidence"
+SLOWEST, FASTEST = 0.8, 1.3  # of style and talker together; the lag policy's own limit is the same
 PAUSE_MS = 120  # between clauses, before the lag policy shortens it: a talker's own short pause
 
 
@@ -120,7 +121,7 @@ class Interpretation:
         self._tempo = tempo
         self._manner_of = manner
         """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
-        self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
+        self._gap_ms = round(PAUSE_MS * gap_factor * plan.delivery.pauses) if isinstance(source, str) else 0
         self._leg = leg
         self._speech = speech
         self._mouth = mouth
@@ -234,7 +235,7 @@ class Interpretation:
         manner = self._manner_of(outcome.source_text) if self._manner_of is not None else USUAL
         for number, piece in enumerate(pieces):
             speech = ready[1] if ready and number == 0 else await self._synthesized(piece, manner.tempo)
-            speech = replace(speech, pcm=amplified(speech.pcm, manner.gain_db))
+            speech = replace(speech, pcm=amplified(speech.pcm, manner.gain_db + plan.delivery.gain_db))
             if number == 0:
                 outcome.first_audio_ns = self._clock()
                 await self._confirmed.wait()
@@ -244,8 +245,10 @@ class Interpretation:
             self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
 
     async def _synthesized(self, piece: str, manner_tempo: float) -> Speech:
-        tempo = max(self._tempo, manner_tempo) if self._tempo > 1 else manner_tempo  # falling behind is never slowed
-        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, tempo)
+        delivery = self.plan.delivery
+        own = min(max(manner_tempo * delivery.tempo, SLOWEST), FASTEST)
+        tempo = max(self._tempo, own) if self._tempo > 1 else own  # who falls behind does not slow down
+        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, tempo, delivery.pitch)
         done = await self._ask(task, Priority.CLAUSE)
         assert isinstance(done.result, Speech)
         return done.result

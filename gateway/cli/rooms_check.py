@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gateway.call.delivery import StyleError
 from gateway.call.dialplan import DialPlan, DialPlanError, load_dialplan
 from gateway.call.glossary import load_glossary
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
-from gateway.runtime import check_menus, endpoint_plan, engine_spec, prompt_book, sip_settings
+from gateway.runtime import check_menus, deliveries, endpoint_plan, engine_spec, prompt_book, sip_settings
 from gateway.settings import Loaded
 from gateway.speech.errors import SpeechError
 from gateway.speech.manifest import load_manifest
@@ -23,6 +24,10 @@ def check_rooms(loaded: Loaded) -> Iterator[str]:
             make(settings)
         except ValueError as error:
             yield str(error)
+    try:
+        deliveries(loaded)
+    except StyleError as error:
+        yield str(error)
     try:
         manifest = load_manifest()
         for model in engine_spec(settings).models():

@@ -210,6 +210,9 @@ class Speech(Section):
     confidence_temperature: Annotated[Seconds, Field(gt=0, le=10)] = 0.42
     repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.2
     follow_talker: bool = True
+    style: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "neutral"
+    styles: Path | None = None
+    vary: bool = False
     first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64

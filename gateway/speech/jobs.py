@@ -51,6 +51,8 @@ class SynthesizeTask:
     language: str
     voice: str | None = None
     tempo: float = 1.0
+    pitch: float = 1.0
+    """A factor on the voice's own pitch."""
 
 
 Task = RecognizeTask | TranslateTask | SynthesizeTask

@@ -66,7 +66,9 @@ class Synthesizer(Protocol):
 
     capabilities: SynthesizerCapabilities
 
-    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+    def synthesize(
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+    ) -> Speech:
         """Speak the text. Text without anything to say gives empty PCM; LookupError names a missing voice."""
 
 

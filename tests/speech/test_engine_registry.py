@@ -40,7 +40,9 @@ class Voice:
     def __init__(self, rate_hz: int, **voices: tuple[str, ...]) -> None:
         self.capabilities = SynthesizerCapabilities(voices, rate_hz, streams=False)
 
-    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+    def synthesize(
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+    ) -> Speech:
         return Speech(b"", self.capabilities.rate_hz, voice or self.capabilities.voices[language][0])
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
+from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.pace import Pace, left_to_do
 from gateway.speech.engines.prose import halves, marks, pieces, speakable
@@ -40,6 +41,7 @@ def spoken(
     rate_hz: int,
     voice: str,
     tempo: float,
+    pitch: float,
     speak: Callable[[str], Sound],
     units: Callable[[str], int],
     pace: Pace,
@@ -53,7 +55,8 @@ def spoken(
     """
 
     def clip_of(piece: str) -> Sound:
-        return finished(stretched(speak(piece), rate_hz, left_to_do(tempo, steady)), rate_hz)
+        sound = repitched(speak(piece), rate_hz, pitch)
+        return finished(stretched(sound, rate_hz, left_to_do(tempo, steady) / pitch), rate_hz)
 
     words = reading(speakable(text, language), language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
@@ -78,6 +81,11 @@ def spoken(
 def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[Sound]:
     """Of two ways to speak a text the one whose length is nearer to what is expected, in samples."""
     return min(whole, halved, key=lambda clips: abs(sum(map(len, clips)) - expected))
+
+
+def repitched(sound: Sound, rate_hz: int, pitch: float) -> Sound:
+    """The sound at another pitch, and as much shorter: the same samples, as if taken at another rate."""
+    return sound if pitch == 1.0 else resample(sound, round(rate_hz * pitch), rate_hz)
 
 
 def stretched(sound: Sound, rate_hz: int, ratio: float) -> Sound:

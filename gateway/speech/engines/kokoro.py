@@ -55,7 +55,9 @@ class KokoroSynthesizer:
             voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
         )
 
-    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+    def synthesize(
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+    ) -> Speech:
         """Speak at 24 kHz; LookupError names a language or voice that is not here."""
         code = base_language(language)
         if code not in self.capabilities.voices:
@@ -77,6 +79,7 @@ class KokoroSynthesizer:
             rate_hz=RATE_HZ,
             voice=name,
             tempo=tempo,
+            pitch=pitch,
             speak=speak,
             units=units,
             steady=STEADY,

@@ -43,7 +43,9 @@ class PiperSynthesizer:
         if voice is not None and voice not in self._speakers:
             raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._speakers)}")
 
-    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+    def synthesize(
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+    ) -> Speech:
         """Speak at the voice's own rate; LookupError names a language or voice that is not here."""
         if base_language(language) != self._language:
             raise LookupError(f"this voice speaks {self._language!r}, not {language!r}")
@@ -64,6 +66,7 @@ class PiperSynthesizer:
             rate_hz=self.capabilities.rate_hz,
             voice=name,
             tempo=tempo,
+            pitch=pitch,
             speak=speak,
             units=self._units,
             steady=STEADY,

@@ -93,7 +93,9 @@ class RoutedSynthesizer:
         streams = any(engine.capabilities.streams for engine in self.engines.values())
         return SynthesizerCapabilities(voices=voices, rate_hz=max(rates, default=0), streams=streams)
 
-    def synthesize(self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0) -> Speech:
+    def synthesize(
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+    ) -> Speech:
         """Speak with the language's engine, or with another that has the named voice in that language."""
         code = base_language(language)
         if code not in self.engines:
@@ -101,7 +103,7 @@ class RoutedSynthesizer:
         engine = next((e for e in self._able(code) if voice is None or voice in e.capabilities.voices[code]), None)
         if engine is None:
             raise LookupError(f"no voice {voice!r} for {language!r}: there are {', '.join(self._names(code))}")
-        return engine.synthesize(text, language=code, voice=voice, tempo=tempo)
+        return engine.synthesize(text, language=code, voice=voice, tempo=tempo, pitch=pitch)
 
     def _able(self, language: str) -> list[Synthesizer]:
         others = [e for e in self.engines.values() if language in e.capabilities.voices]
