@@ -74,6 +74,7 @@ def say(
         speak=speak,
         units=lambda piece: sum(letter.isalpha() for letter in piece),
         pace=pace or Pace(),
+        asked_tempo=tempo,
         steady=steady,
     )
 

@@ -45,18 +45,19 @@ def spoken(
     speak: Callable[[str], Sound],
     units: Callable[[str], int],
     pace: Pace,
+    asked_tempo: float,
     steady: float,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
-    ``units(piece)`` counts its phonemes, ``pace`` knows the voice; ``steady`` is the share of a clip that the engine's
-    own tempo leaves as it is, so that the rest is stretched here. Text without anything to say in the language gives
-    empty PCM.
+    ``units(piece)`` counts its phonemes, ``pace`` knows the voice. ``asked_tempo`` is what the engine was asked for of
+    the tempo, ``steady`` the share of a clip that it leaves as it is all the same; the rest is stretched here. Text
+    without anything to say in the language gives empty PCM.
     """
 
     def clip_of(piece: str) -> Sound:
         sound = repitched(speak(piece), rate_hz, pitch)
-        return finished(stretched(sound, rate_hz, left_to_do(tempo, steady) / pitch), rate_hz)
+        return finished(stretched(sound, rate_hz, left_to_do(tempo, asked_tempo, steady) / pitch), rate_hz)
 
     words = reading(speakable(text, language), language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]

@@ -27,6 +27,9 @@ from gateway.speech.protocols import SynthesizerCapabilities
 
 RATE_HZ = 24_000
 LONGEST_TOKENS = 508  # 510 rows of style, a pad at both ends
+HASTE = 1.15
+"""The most that the model itself is hurried; what is more is stretched. Of 26 sentences at 1.3 times, a recogniser read
+back 15.6 % of the words wrongly when the model did it all, 12.0 % with both, 13.6 % stretched alone; 10.8 % at 1.0."""
 STEADY = 0.13  # asked for 1.3 it speaks 1.25 times as fast, over 8 sentences
 LANGUAGES = ("en", "es", "fr", "hi", "it", "pt")  # what the model was trained on and espeak-ng can read
 
@@ -67,7 +70,7 @@ class KokoroSynthesizer:
             raise LookupError(f"voice {name!r} is not among {', '.join(self._styles)}")
 
         def speak(piece: str) -> Sound:
-            clips = [self._speak(letters(ipa), name, tempo) for ipa in phonemes(piece, code)]
+            clips = [self._speak(letters(ipa), name, min(tempo, HASTE)) for ipa in phonemes(piece, code)]
             return np.concatenate(clips) if clips else np.zeros(0, dtype=np.float32)
 
         def units(piece: str) -> int:
@@ -82,6 +85,7 @@ class KokoroSynthesizer:
             pitch=pitch,
             speak=speak,
             units=units,
+            asked_tempo=min(tempo, HASTE),
             steady=STEADY,
             pace=self._paces[name, code],
         )

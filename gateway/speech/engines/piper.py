@@ -69,6 +69,7 @@ class PiperSynthesizer:
             pitch=pitch,
             speak=speak,
             units=self._units,
+            asked_tempo=tempo,
             steady=STEADY,
             pace=self._paces[name],
         )
