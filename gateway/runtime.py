@@ -327,6 +327,7 @@ def booth(
         first_sound_ms=settings.speech.first_sound_ms,
         deliveries=deliveries or {},
         varies=settings.speech.vary,
+        barge_in_ms=settings.call.barge_in_ms,
         follow_talker=settings.speech.follow_talker,
     )
 

@@ -367,6 +367,8 @@ class Call:
             self._wake.clear()
             for direction in (self.a_to_b, self.b_to_a):
                 direction.hear()
+                if direction.talk_over.take():
+                    self.direction_to(direction.source).cut()
             if self._loop.time() >= tick_at + TICK_S:
                 tick_at = self._loop.time()
                 for direction in (self.a_to_b, self.b_to_a):

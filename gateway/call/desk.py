@@ -70,6 +70,8 @@ class Booth:
     """By language: the style in which its voice speaks; what is missing speaks in its own."""
     varies: bool = False
     """Speak each utterance a little differently."""
+    barge_in_ms: int = 0
+    """Talking over a translation for so long cuts it; 0: it is always spoken to the end."""
     follow_talker: bool = False
     """The voice follows the talker in speed and level."""
     glossary: Callable[[], Glossary] = Glossary

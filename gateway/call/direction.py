@@ -22,18 +22,20 @@ from typing import Any
 
 import structlog
 
+from gateway.audio.playout import ClipKind
 from gateway.call.ahead import Ahead
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.hearing import Hearing, text_beside_cut
-from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
+from gateway.call.interpretation import INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
+from gateway.call.talkover import TalkOver
 from gateway.speech.errors import QueueFull
 from gateway.speech.jobs import Recognition
 from gateway.stream.buffering import AdaptiveBuffer
@@ -97,6 +99,7 @@ class Direction:
         self._wanted = plan
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._talker = Talker(source.rate_hz)
+        self.talk_over = TalkOver(booth.barge_in_ms, source.rate_hz, source.playout)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
         self._buffer = AdaptiveBuffer(self.source.rate_hz)
@@ -202,6 +205,15 @@ class Direction:
         """Speak faster (over 1) or slower to the listener, what is under way included. ValueError beyond 0.6 to 1.6."""
         self.target.playout.set_tempo(ratio)
 
+    def cut(self) -> None:
+        """The listener talks: fade what is being spoken, and speak nothing of what was said before this moment."""
+        cut = self.target.playout.flush(ClipKind.TRANSLATION)
+        for hearing in self._hearings.values():
+            hearing.interpretation.cut()
+        self._clauses.cut()
+        self._counts["interrupted"] += 1
+        self._publish("interrupted", {"leg": self.source.side, "clips": len(cut)})
+
     def hear(self) -> None:
         """Take what has arrived from the party."""
         for frame in self.source.ring.drain():
@@ -263,6 +275,7 @@ class Direction:
 
     def _judge(self, verdict: VoiceFrame) -> None:
         self._talker.feed(verdict)
+        self.talk_over.feed(verdict)
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
         if self._endpointer.speaking:
@@ -474,7 +487,7 @@ class Direction:
             self._publish("lost", {"segment_id": segment_id, "leg": self.source.side, "reason": reason})
         self._counts[f"lost-{reason}"] += 1
         log.warning("segment_lost", call=self._call_id, segment=segment_id, reason=reason)
-        if reason != "call-ended" and not self._stopped:
+        if reason not in ("call-ended", INTERRUPTED) and not self._stopped:
             self._ask_to_repeat()
 
     # --- clauses, in simultaneous mode --------------------------------------------------------------------------------

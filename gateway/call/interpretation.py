@@ -44,6 +44,7 @@ from gateway.text.hotwords import repair_hotwords
 log = structlog.get_logger(__name__)
 
 LOW_CONFIDENCE = "low-confidence"
+INTERRUPTED = "interrupted"
 SLOWEST, FASTEST = 0.8, 1.3  # of style and talker together; the lag policy's own limit is the same
 PAUSE_MS = 120  # between clauses, before the lag policy shortens it: a talker's own short pause
 
@@ -129,6 +130,7 @@ class Interpretation:
         self._clock = clock
         self._confirmed = asyncio.Event()
         self._recognised = False
+        self._cut = False
         self._before: asyncio.Event | None = None
         self.spoken = asyncio.Event()
         """Set when the last piece is queued, or never will be: the next utterance may speak."""
@@ -156,6 +158,10 @@ class Interpretation:
             self._ticket.promote(Priority.FINAL)
         if self._recognised:
             self._on_text(self.name, self.outcome)
+
+    def cut(self) -> None:
+        """The listener talks: say no piece of it any more. What was not begun ends as ``interrupted``."""
+        self._cut = True
 
     def withdraw(self) -> None:
         """Cancel a candidate. RuntimeError for a confirmed one: an accepted job is finished or counted."""
@@ -185,7 +191,8 @@ class Interpretation:
                 await self._confirmed.wait()
                 return None
             await self._translate()
-            await self._say()
+            if not await self._say():
+                return INTERRUPTED
         except QueueFull:
             return "queue-full"
         except SpeechError as error:
@@ -224,7 +231,8 @@ class Interpretation:
         assert isinstance(done.result, Translation)
         return done.result.texts
 
-    async def _say(self) -> None:
+    async def _say(self) -> bool:
+        """False when it was cut before anything was said."""
         outcome, plan = self.outcome, self.plan
         ready = await self._ahead.take(outcome.target_text) if self._ahead is not None else None
         rest = outcome.target_text[len(ready[0]) :].strip() if ready else outcome.target_text
@@ -241,8 +249,11 @@ class Interpretation:
                 await self._confirmed.wait()
                 if self._before is not None:
                     await self._before.wait()
+            if self._cut:
+                return number > 0
             more = number + 1 < len(pieces)
             self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
+        return True
 
     async def _synthesized(self, piece: str, manner_tempo: float) -> Speech:
         delivery = self.plan.delivery

@@ -165,6 +165,7 @@ class Call(Section):
     waiting_cue_s: Annotated[Seconds, Field(ge=0, le=60)] = 2.5
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
+    barge_in_ms: Annotated[Int, Field(ge=0, le=10_000)] = 0
     comfort_noise_dbfs: Annotated[Decibels, Field(ge=-80, le=-40)] | None = None
 
 
