@@ -447,18 +447,7 @@ class Direction:
                 self._ask_to_repeat()
             return
         self._talker.learn(*entry.span, event.text)
-        self._publish(
-            "heard",
-            {
-                "segment_id": event.segment_id,
-                "leg": self.source.side,
-                "language": entry.plan.source,
-                "text": event.text,
-                "confidence": round(outcome.confidence, 3),
-                "clocks_ns": {name: at_ns for name, at_ns in entry.clocks.as_dict().items() if at_ns is not None},
-                "source_span": list(entry.span),
-            },
-        )
+        self._publish("heard", entry.as_heard(self.source.side, event.text))
 
     async def _follow(self, segment_id: str, hearing: Hearing) -> None:
         """Wait until the utterance is spoken, or has failed; then its record is complete but for the playing."""

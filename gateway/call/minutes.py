@@ -32,6 +32,18 @@ class Entry:
     audio_first_ns: int
     speculative: bool = False
 
+    def as_heard(self, side: str, text: str) -> dict[str, Any]:
+        """What is told when the segment's text is final: JSON-ready."""
+        return {
+            "segment_id": self.segment_id,
+            "leg": side,
+            "language": self.plan.source,
+            "text": text,
+            "confidence": round(self.outcome.confidence, 3),
+            "clocks_ns": {name: at_ns for name, at_ns in self.clocks.as_dict().items() if at_ns is not None},
+            "source_span": list(self.span),
+        }
+
 
 class Minutes:
     """Open entries of one direction. ``side`` is the talker's."""
