@@ -38,6 +38,14 @@ def test_silence_at_the_ends_is_cut() -> None:
     assert np.flatnonzero(np.abs(clip) > 0.01)[0] / RATE_HZ <= 0.03
 
 
+def test_s1_13_a_piece_whose_sentence_goes_on_leaves_no_pause_behind_it() -> None:
+    def speak(piece: str) -> Sound:
+        return np.concatenate([silence(0.2), voice(1.0), silence(0.4)])
+
+    assert seconds(say("the person you are calling", speak)) == pytest.approx(1.0 + 0.02 + 0.02, abs=0.012)
+    assert seconds(say("is not at their desk.", speak)) == pytest.approx(1.0 + 0.02 + 0.12, abs=0.012)
+
+
 @pytest.mark.parametrize("level", [0.004, 0.1, 0.9])
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 5.0])
 def test_i11_active_level_is_one(level: float, seconds: float) -> None:

@@ -28,6 +28,7 @@ Sound = npt.NDArray[np.float32]
 LEVEL_DBFS = -19.0  # active level by ITU-T P.56; network speech is -26 to -15
 HEAD_MS = 20
 TAIL_MS = 120
+OPEN_TAIL_MS = 20  # behind a piece whose sentence goes on: the next one follows without a pause that nobody made
 PAUSE_MS = 140  # between two pieces, on top of head and tail
 LONGEST_PIECE = 150  # characters, about 10 s: what the voices were trained on, and it bounds their memory
 LEAST_STRETCH = 0.02  # less is not worth an overlap-add
@@ -57,7 +58,8 @@ def spoken(
 
     def clip_of(piece: str) -> Sound:
         sound = repitched(speak(piece), rate_hz, pitch)
-        return finished(stretched(sound, rate_hz, left_to_do(tempo, asked_tempo, steady) / pitch), rate_hz)
+        sound = stretched(sound, rate_hz, left_to_do(tempo, asked_tempo, steady) / pitch)
+        return finished(sound, rate_hz, tail_ms=OPEN_TAIL_MS if piece[-1].isalnum() else TAIL_MS)
 
     words = reading(speakable(text, language), language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
@@ -96,20 +98,20 @@ def stretched(sound: Sound, rate_hz: int, ratio: float) -> Sound:
     return TempoReader(sound, rate_hz).read(2 * len(sound), ratio)
 
 
-def finished(sound: Sound, rate_hz: int) -> Sound:
+def finished(sound: Sound, rate_hz: int, *, tail_ms: int = TAIL_MS) -> Sound:
     """Trim, level and limit one clip; a silent clip becomes empty."""
-    return levelled(trimmed(sound, rate_hz), rate_hz)
+    return levelled(trimmed(sound, rate_hz, tail_ms), rate_hz)
 
 
-def trimmed(sound: Sound, rate_hz: int) -> Sound:
-    """Cut silence: at most 20 ms stay before the first sound and 120 ms after the last, with 5 ms fades."""
+def trimmed(sound: Sound, rate_hz: int, tail_ms: int = TAIL_MS) -> Sound:
+    """Cut silence: at most 20 ms stay before the first sound and ``tail_ms`` after the last, with 5 ms fades."""
     size = max(rate_hz // 200, 1)  # 5 ms
     levels = _levels_db(sound, size)
     if levels.size == 0 or levels.max() < -70.0:
         return np.zeros(0, dtype=np.float32)
     loud = np.flatnonzero(levels > levels.max() - _SILENT_BELOW_PEAK_DB)
     first = max(int(loud[0]) * size - rate_hz * HEAD_MS // 1000, 0)
-    last = min((int(loud[-1]) + 1) * size + rate_hz * TAIL_MS // 1000, len(sound))
+    last = min((int(loud[-1]) + 1) * size + rate_hz * tail_ms // 1000, len(sound))
     clip = sound[first:last].astype(np.float32, copy=True)
     ramp = np.linspace(0.0, 1.0, min(size, len(clip) // 2), dtype=np.float32)
     clip[: len(ramp)] *= ramp
