@@ -42,6 +42,7 @@ T = TypeVar("T")
 _KEPT = ("phase", "route", "mode", "paused", "started_at", "duration_s", "bridged_s", "result", "reason", "utterances")
 ROUTE = "click-to-call"
 EVENTS_AT_ONCE = 100  # over the line; the next page follows at once
+ANSWER_S = 3.0
 MOST_HOLDERS = 256
 LOOK_AGAIN_S = 0.25  # for events of a call of another gateway
 
@@ -165,7 +166,7 @@ class Control:
         self._remember(call_id, holder)
         question = {"command": command, "call": call_id, "arguments": arguments}
         try:
-            answer = await self._state.line.ask(holder, question)
+            answer = await self._state.line.ask(holder, question, timeout_s=ANSWER_S)
         except NobodyAnswers as error:
             raise Problem(OTHER_GATEWAY, str(error)) from None
         if "problem" in answer:
