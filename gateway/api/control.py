@@ -27,11 +27,12 @@ from gateway.api.problems import (
     PAIR_NOT_SERVED,
     Problem,
 )
-from gateway.api.shapes import CallChange, CallOrder
+from gateway.api.shapes import CallChange, CallOrder, PartyChange
 from gateway.call import termination
 from gateway.call.bridge import Call
 from gateway.call.dialplan import Match, Route
 from gateway.call.glossary import GLOBAL_SCOPE
+from gateway.call.party import Party
 from gateway.call.switchboard import Switchboard
 from gateway.call.termination import Ending
 from gateway.state import CallRecord, NobodyAnswers, StateStore, StateUnavailable, call_scope, trunk_scope
@@ -221,26 +222,21 @@ class Control:
         """All of it or nothing: what cannot be done is found out before anything is."""
         if call.ending is not None:
             raise Problem(CALL_IS_OVER)
-        parties = {"a": (call.a, change.a), "b": (call.b, change.b)}
-        languages = {side: (wish and wish.language) or party.language for side, (party, wish) in parties.items()}
-        if not self._board.serves(languages["a"], languages["b"]):
+        parties = ((call.a, change.a or PartyChange()), (call.b, change.b or PartyChange()))
+        languages = [wish.language or party.language for party, wish in parties]
+        if not self._board.serves(*languages):
             raise Problem(PAIR_NOT_SERVED, "see /v1/languages for the pairs that are")
-        for side, (_, wish) in parties.items():
-            if wish is not None and wish.voice is not None:
-                self._check_voice(languages[side], wish.voice)
+        for language, (_, wish) in zip(languages, parties, strict=True):
+            if wish.voice is not None:
+                self._check_voice(language, wish.voice)
         if change.hotwords is not None:
             await self.dictionaries.set_hotwords(call_scope(call.call_id), change.hotwords)
         if change.mode is not None:
             call.set_mode(change.mode)
         if change.paused is not None:
-            call.set_paused(change.paused)
-        for side, (_, wish) in parties.items():
-            if wish is None:
-                continue
-            if wish.mode is not None:
-                call.set_mode(wish.mode, side)
-            if wish.language is not None or wish.voice is not None:
-                call.set_language(side, languages[side], wish.voice)
+            call.controls.set_paused(change.paused)
+        for party, wish in parties:
+            _change_party(call, party, wish)
         call.changed()
 
     async def _dictionary(self, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
@@ -265,6 +261,17 @@ class Control:
     @staticmethod
     def _seen(record: CallRecord) -> dict[str, Any]:
         return _view(record.call_id, record.data, "lost" if record.orphan else "live", record.instance)
+
+
+def _change_party(call: Call, party: Party, wish: PartyChange) -> None:
+    if wish.mode is not None:
+        call.set_mode(wish.mode, party.side)
+    if wish.language is not None or wish.voice is not None:
+        call.set_language(party.side, wish.language or party.language, wish.voice)
+    if wish.original is not None:
+        call.controls.set_original(party, wish.original)
+    if wish.tempo is not None:
+        call.controls.set_tempo(party, wish.tempo)
 
 
 def _view(call_id: str, record: Mapping[str, Any], state: str, gateway: str) -> dict[str, Any]:

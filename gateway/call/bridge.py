@@ -48,7 +48,6 @@ RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
 HOLD = "hold"
 EARLY_NS = 200_000_000  # sound and answer come together, unless there was early media
 EARLY_TAIL_MS = 80  # what the jitter buffer may still hold of it; nobody says hello that soon
-OPERATOR = "operator"
 GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
 
 
@@ -78,7 +77,7 @@ class Call:
         self.a_to_b = self._direction(self.a, self.b)
         self.b_to_a = self._direction(self.b, self.a)
         self._reception = Reception(route.menu, self.a, desk.booth.prompts, self._booth.clock) if route.menu else None
-        self._controls = Controls(
+        self.controls = Controls(
             (self.a, self.b),
             (self.a_to_b, self.b_to_a),
             prompts=desk.booth.prompts,
@@ -182,11 +181,6 @@ class Call:
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
 
-    def set_paused(self, paused: bool) -> None:
-        """Interpret nothing for a while, by the operator's wish, or go on."""
-        for direction in (self.a_to_b, self.b_to_a):
-            (direction.pause if paused else direction.resume)(OPERATOR)
-
     def changed(self) -> None:
         """Tell the listeners and the register what was set from outside."""
         self._desk.publish("call-changed", self.call_id, effective=self._effective())
@@ -219,7 +213,7 @@ class Call:
                 self._reception.press(key)
                 self._changed.set()
         elif self._is_up(party):
-            self._controls.press(party, key)
+            self.controls.press(party, key)
 
     def _pass_on(self, presser: Party, keys: str) -> None:
         other = self.b if presser is self.a else self.a
@@ -375,7 +369,7 @@ class Call:
                     direction.tick()
                 if self._reception is not None:
                     self._reception.tick()
-                self._controls.tick()
+                self.controls.tick()
                 if self._recorder is not None:
                     self._recorder.tick()
                 self._hang_up_on_silence()
@@ -401,7 +395,7 @@ class Call:
         limit_s = self._desk.limits.silence_s
         if not limit_s or self.phase is not CallPhase.BRIDGED or self.a.held or self.b.held:
             return
-        if self._controls.paused:  # they may well be talking, only not to the interpreter
+        if self.controls.paused:  # they may well be talking, only not to the interpreter
             self._active_ns = self._booth.clock()
         spoke_ns = max(self.a_to_b.last_voice_ns, self.b_to_a.last_voice_ns, self._active_ns)
         if self._booth.clock() - spoke_ns > limit_s * 1e9:

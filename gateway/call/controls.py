@@ -126,15 +126,28 @@ class Controls:
         self._answer(party, HELP)
         return {}
 
-    def _pause(self, party: Party) -> dict[str, Any]:
-        self.paused = not self.paused
+    def set_paused(self, on: bool) -> None:
+        """Interpret nothing until it is taken back, by a key or by the operator."""
+        self.paused = on
         for direction in self._directions:
-            if self.paused:
+            if on:
                 direction.pause(BY_KEYS)
             else:
                 direction.resume(BY_KEYS)
             # a pause is to talk without the interpreter, not to sit in silence
-            direction.set_original(self.paused or self._original[direction.target.side])
+            direction.set_original(on or self._original[direction.target.side])
+
+    def set_original(self, party: Party, on: bool) -> None:
+        """Whether a party hears the other's own voice under the translation."""
+        self._original[party.side] = on
+        self._to(party).set_original(on or self.paused)
+
+    def set_tempo(self, party: Party, ratio: float) -> None:
+        """How fast a party is spoken to; a key goes on to the next of its own steps. ValueError beyond 0.6 to 1.6."""
+        self._to(party).set_tempo(ratio)
+
+    def _pause(self, party: Party) -> dict[str, Any]:
+        self.set_paused(not self.paused)
         self._answer(party, PAUSED if self.paused else RESUMED)
         return {"on": self.paused}
 
@@ -145,15 +158,15 @@ class Controls:
         return {"on": bool(again.size)}
 
     def _switch_original(self, party: Party) -> dict[str, Any]:
-        on = self._original[party.side] = not self._original[party.side]
-        self._to(party).set_original(on or self.paused)
+        on = not self._original[party.side]
+        self.set_original(party, on)
         self._answer(party, ORIGINAL_ON if on else ORIGINAL_OFF)
         return {"on": on}
 
     def _next_tempo(self, party: Party) -> dict[str, Any]:
         step = self._tempo[party.side] = (self._tempo[party.side] + 1) % len(TEMPOS)
         name, ratio = TEMPOS[step]
-        self._to(party).set_tempo(ratio)
+        self.set_tempo(party, ratio)
         self._answer(party, name)
         return {"tempo": ratio}
 

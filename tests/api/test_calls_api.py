@@ -115,8 +115,8 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     """PATCH a live call, wherever the client's gateway is."""
     change = {
         "mode": "simultaneous",
-        "a": {"voice": "mia"},
-        "b": {"mode": "consecutive"},
+        "a": {"voice": "mia", "tempo": 1.2},
+        "b": {"mode": "consecutive", "original": True},
         "paused": True,
         "hotwords": {"xx": ["Acme"]},
     }
@@ -130,6 +130,8 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     assert (there.voice, back.voice) == (None, "mia")
     assert "Acme" in there.lexicon.hotwords
     assert call.b_to_a.paused
+    assert call.a.playout.statistics()["tempo"] == 1.2
+    assert call.b.playout.statistics()["original"]["on"]
     resumed = await client.patch(
         f"/v1/calls/{call_id}", json={"paused": False, "a": {"language": "yy"}, "b": {"language": "xx"}}
     )
