@@ -32,6 +32,7 @@ from gateway.bench.stream_figures import grouped, recalled, word_errors
 from gateway.bench.talk import FRAME_NS, Talk, hold, in_virtual_time
 from gateway.call.desk import Booth
 from gateway.settings import Loaded
+from gateway.speech.engines.whisper_guard import cut_loop
 from gateway.speech.jobs import (
     MODEL_RATE_HZ,
     Recognition,
@@ -43,7 +44,6 @@ from gateway.speech.jobs import (
     Translation,
 )
 from gateway.speech.protocols import Recognizer
-from gateway.speech.engines.whisper_guard import cut_loop
 
 TAILS_MS = (40, 80, 160, 240, 400, 600, 800)
 RUN_NS = 150_000_000  # charged for a recognition: shorter than from prepare to end, as on an idle machine
