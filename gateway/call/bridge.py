@@ -95,6 +95,8 @@ class Call:
         self._transfers = Transfers(call_id, desk, self)
         self.utterances: Counter[str] = Counter()
         self.controls_used: Counter[str] = Counter()
+        if match.first is None:
+            self._apply(self.a, LegEvent.OFFER)  # here and not in `run`: a CANCEL may come before that begins
 
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
@@ -286,7 +288,8 @@ class Call:
     async def _connect(self) -> None:
         a, b, desk = self.a, self.b, self._desk
         if self.match.first is None:
-            self._apply(a, LegEvent.OFFER)
+            if a.machine.state is not LegState.OFFERED:
+                return  # given up before we came to it
             desk.user_agent.attach(a.leg, a.ring, a.playout)
             desk.user_agent.answer(a.leg)
             self._apply(a, LegEvent.ANSWER)
