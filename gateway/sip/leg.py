@@ -161,11 +161,8 @@ def message_source(event: Any) -> str:
 
 
 def media_ports(call: Any, media_index: int) -> tuple[int, ...]:
-    """Our RTP and RTCP port; empty before the library has opened them."""
-    try:
-        info = call.getMedTransportInfo(media_index)
-    except pj.Error:
-        return ()
+    """Our RTP and RTCP port of a stream that runs."""
+    info = call.getMedTransportInfo(media_index)
     names = (str(info.localRtpName), str(info.localRtcpName))
     return tuple(int(name.rpartition(":")[2]) for name in names if ":" in name)
 

@@ -244,7 +244,6 @@ class LegSwitch:
         leg.trunk = verdict.trunk
         leg.call, call.leg = call, leg
         leg.signalling_ip = ip
-        self._admit_sound(leg)
         self.counts["incoming"] += 1
         self._say(
             Incoming(
@@ -305,8 +304,8 @@ class LegSwitch:
             return
         stream = call.getStreamInfo(index)
         codec = str(stream.codecName)
-        leg.media_ip = str(stream.remoteRtpAddress).rpartition(":")[0]
-        self._admit_sound(leg, index)
+        leg.media_index, leg.media_ip = index, str(stream.remoteRtpAddress).rpartition(":")[0]
+        self._admit_sound(leg)
         sound = call.getAudioMedia(index)
         if leg.port is None:
             leg.port = LegPort(leg.tap, self._copy())
@@ -315,7 +314,6 @@ class LegSwitch:
             leg.tap.set_active(True)
         leg.port.startTransmit(sound)
         sound.startTransmit(leg.port)
-        leg.media_index = index
         if not was_active or codec != leg.codec:
             leg.codec = codec
             self._say(MediaActive(leg.id, codec, leg.tap.rate_hz))
@@ -394,10 +392,10 @@ class LegSwitch:
         except pj.Error as error:
             log.warning("hangup_failed", leg=leg.id, reason=str(error.reason))
 
-    def _admit_sound(self, leg: Leg, media_index: int = 0) -> None:
+    def _admit_sound(self, leg: Leg) -> None:
         """Hear the peer and nobody else, as far as is known by now who that is."""
-        if leg.call is not None:
-            self._gate.admit(leg.id, media_ports(leg.call, media_index), (leg.signalling_ip, leg.media_ip))
+        if leg.call is not None and leg.media_index >= 0:
+            self._gate.admit(leg.id, media_ports(leg.call, leg.media_index), (leg.signalling_ip, leg.media_ip))
 
     def _release(self, leg: Leg) -> None:
         """Forget a leg: port destroyed, call dropped, counters kept in the sums."""
