@@ -53,8 +53,7 @@ def soak(
 
     async def run() -> Soaked:
         voiced = await voice(script, loaded, out / "script", console.print)
-        environ = {"GATEWAY__API__TRANSCRIPT_TTL_S": "0"}  # kept transcripts are keys that are meant to stay
-        async with GatewayProcess(out, routes=routes, environ=environ, config=config) as gateway:
+        async with GatewayProcess(out, routes=routes, config=config) as gateway:
             return await run_soak(
                 gateway,
                 talk_number=TALK,
