@@ -103,6 +103,7 @@ class Gateway:
         self.user_agent = user_agent = SipUserAgent(sip_settings(settings), self._from_sip())
         await asyncio.to_thread(user_agent.start)
         stack.push_async_callback(asyncio.to_thread, user_agent.stop)
+        user_agent.accept_calls(False)  # until the models are there
         self.switchboard.connect(user_agent)
         if settings.api.enabled:
             self.api = ControlApi(
@@ -152,11 +153,14 @@ class Gateway:
         gc.freeze()
         gc.collect()  # counts what is left: full searches are put off until a quarter more than that has come
         ports = {"sip_port": user_agent.bound_port, "api_port": self.api.port if self.api else None}
+        user_agent.accept_calls(True)
         self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), ports))
         log.info("gateway_ready", sip_port=user_agent.bound_port, legs=user_agent.max_legs)
 
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more calls, give those that live ``drain_s`` to end, end everything."""
+        if self.user_agent is not None:
+            self.user_agent.accept_calls(False)
         await self.switchboard.stop(drain_s)
         await self._closing.aclose()
         self.bus.close()

@@ -172,6 +172,8 @@ class Driver:
                 self.agent.answer(leg)
             case "hangup":
                 self.agent.hangup(leg, line.get("code", 0), headers=line.get("headers"))
+            case "accept":
+                self.agent.accept_calls(line["accepting"])
             case "hear":
                 ear, source = self.ears[leg], self.sources[leg]
                 self.say(heard=leg, asked=source.asked, **ear.report(line.get("also_hz", 0.0)))
