@@ -39,6 +39,7 @@ bench_app.command("long")(bench_stream.long)
 bench_app.command("tail")(bench_stream.tail)
 bench_app.command("confidence")(bench_stream.confidence)
 bench_app.command("voice")(bench_voice.voice)
+bench_app.command("prosody")(bench_voice.prosody)
 
 
 @bench_app.command("ear")
