@@ -248,9 +248,7 @@ class Peer:
         message = self.final("INVITE", timeout_s)
         invite_cseq = self.cseq
         if message.code < 300:
-            self.answer, self.to = message, message.headers["to"]
-            self._learn(message)
-            self.request("ACK", self.sdp() if body == "" else "", cseq=invite_cseq)
+            self.take(message, self.sdp() if body == "" else "", cseq=invite_cseq)
         else:
             to, self.to = self.to, message.headers["to"]
             branch = self.branch
@@ -278,6 +276,12 @@ class Peer:
         address = re.search(r"^c=IN IP4 (\S+)", message.body, re.MULTILINE)
         if port and address:
             self.remote_rtp = (address[1].strip(), int(port[1]))
+
+    def take(self, answer: Message, body: str = "", *, cseq: int | None = None) -> None:
+        """Acknowledge a 200, with an answer to its offer if we made none."""
+        self.answer, self.to = answer, answer.headers["to"]
+        self._learn(answer)
+        self.request("ACK", body, cseq=cseq or self.cseq)
 
     def bye(self) -> Message:
         self.request("BYE")
