@@ -63,6 +63,7 @@ log = structlog.get_logger(__name__)
 
 DRAIN_S = 30.0
 TERMS_FILE_S = 2.0  # between two looks at the term list's file
+IDLE_LOOK_S = 1.0
 CONTROLLING = {"both": frozenset("ab"), "caller": frozenset("a"), "off": frozenset[str]()}
 MOST_THREADS = 4  # models of this size gain nothing from more
 
@@ -145,7 +146,7 @@ class Gateway:
         if self.api is not None:
             self.api.opened(speech.capabilities())
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
-        rest = asyncio.create_task(prompts.load(speech), name="prompts")
+        rest = asyncio.create_task(prompts.load(speech, idle=self._until_idle), name="prompts")
         stack.push_async_callback(_cancelled, rest)
         # A search for garbage holds the interpreter lock: 38 ms for the 80,000 objects that the imports alone leave. It
         # is also done more often then, so that the objects of ended calls do not pile up.
@@ -166,6 +167,11 @@ class Gateway:
         self.bus.close()
 
     # --- parts ------------------------------------------------------------------------------------------------------
+
+    async def _until_idle(self) -> None:
+        """Wait until nobody talks: the first start's prompts must not take the processor from a call."""
+        while self.switchboard.statistics()["live"]:  # noqa: ASYNC110 - a gap of a second is long enough
+            await asyncio.sleep(IDLE_LOOK_S)
 
     def _from_sip(self) -> Callable[[SipEvent], None]:
         loop = asyncio.get_running_loop()

@@ -44,6 +44,8 @@ class ClipKind(StrEnum):
     """What a clip is for, in order of priority."""
 
     PROMPT = "prompt"
+    ANSWER = "answer"
+    """To a key that was pressed; the next key cuts it off."""
     CUE = "cue"
     TRANSLATION = "translation"
 

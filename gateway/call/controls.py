@@ -153,7 +153,7 @@ class Controls:
 
     def _repeat(self, party: Party) -> dict[str, Any]:
         again = party.last_words.take()
-        if not party.prompt("repeated", again):
+        if not party.answer("repeated", again):
             self._answer(party, NOTHING)
         return {"on": bool(again.size)}
 
@@ -182,4 +182,4 @@ class Controls:
         return next(direction for direction in self._directions if direction.target is listener)
 
     def _answer(self, party: Party, name: str) -> None:
-        party.prompt(name, self._prompts.clip(party.language, name))
+        party.answer(name, self._prompts.clip(party.language, name))

@@ -64,6 +64,11 @@ class Party:
         self.playout.enqueue(Clip(name, ClipKind.PROMPT, pcm, gap_ms=gap_ms))
         return True
 
+    def answer(self, name: str, pcm: Int16) -> bool:
+        """Answer a key: instead of the answer before, if that is still being said. False: there is nothing to say."""
+        self.playout.flush(ClipKind.ANSWER)
+        return bool(pcm.size) and self.playout.enqueue(Clip(name, ClipKind.ANSWER, pcm))
+
     def wait(self, now_ns: int, since_ns: int | None) -> None:
         """The party waits for a translation since then, or for none: they hear a soft cue when it is too long."""
         if self.cue.due(now_ns, since_ns, silent=self.playout.is_idle()):

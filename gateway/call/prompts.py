@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -119,33 +119,35 @@ class PromptBook:
         key = hashlib.sha256(f"{self._voices[language]}|{text}|{self.rate_hz}".encode()).hexdigest()[:32]
         return self._cache / f"{language}-{key}.wav"
 
-    async def load(self, speech: SpeechService, names: Sequence[str] | None = None) -> None:
-        """Read the prompts of all voices from the cache, synthesize the rest. SpeechError: a needed one failed."""
-        wanted = [
-            (language, name)
-            for language in self._voices
-            for name in (names or self._texts.get(language, {}))
-            if name in self._texts.get(language, {}) and (language, name) not in self._clips
-        ]
+    async def load(
+        self,
+        speech: SpeechService,
+        names: Collection[str] | None = None,
+        *,
+        idle: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Read the prompts of all voices from the cache, synthesize the rest; each one after ``idle``, if given.
+
+        SpeechError: a needed one failed.
+        """
+        absent = [one for one in await self.missing() if names is None or one[1] in names]
         await asyncio.to_thread(self._cache.mkdir, parents=True, exist_ok=True)
-        for language, name in wanted:
+        for language, name in absent:
+            if idle is not None:
+                await idle()
             try:
-                self._clips[language, name] = await self._one(speech, language, self._texts[language][name])
+                self._clips[language, name] = await self._made(speech, language, self._texts[language][name])
             except SpeechError as error:
                 if name in NEEDED:
                     raise
                 log.warning("prompt_failed", language=language, prompt=name, error=str(error))
 
-    async def _one(self, speech: SpeechService, language: str, text: str) -> Int16:
-        path = self._path(language, text)
-        cached = await asyncio.to_thread(_read, path, self.rate_hz)
-        if cached is not None:
-            return cached
+    async def _made(self, speech: SpeechService, language: str, text: str) -> Int16:
         done = await speech.submit(_LEG, SynthesizeTask(text, language), Priority.CLAUSE).result()
         spoken = done.result
         assert isinstance(spoken, Speech)
         pcm = resample(np.frombuffer(spoken.pcm, np.int16), spoken.rate_hz, self.rate_hz)
-        await asyncio.to_thread(_write, path, pcm, self.rate_hz)
+        await asyncio.to_thread(_write, self._path(language, text), pcm, self.rate_hz)
         return pcm
 
 

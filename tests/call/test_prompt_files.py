@@ -102,6 +102,24 @@ def test_a_prompt_is_made_once_for_each_voice_and_text(tmp_path: Path) -> None:
     assert asyncio.run(work()) == [1, 0, 1, 1]
 
 
+def test_what_is_not_needed_at_once_is_made_when_nobody_talks(tmp_path: Path) -> None:
+    async def work() -> None:
+        texts = {"en": {CALLER_DISCLOSURE: "hello", "please-repeat": "again", "left-out": "less"}}
+        speech = ScriptedSpeech()
+        made_at: list[int] = []
+
+        async def idle() -> None:
+            made_at.append(len(speech.tickets))
+
+        book = PromptBook(texts, {"en": "e:m@1"}, rate_hz=8000, cache=tmp_path)
+        await book.load(speech, NEEDED)
+        assert not made_at and len(speech.tickets) == 1
+        await book.load(speech, idle=idle)
+        assert made_at == [1, 2] and book.has("en", texts["en"])
+
+    asyncio.run(work())
+
+
 def test_the_shipped_prompts_say_in_every_language_all_that_the_gateway_can_say() -> None:
     shipped = load_prompt_texts(shipped_prompts(), ())
     controls = {HELP, NOTHING, ORIGINAL_OFF, ORIGINAL_ON, PAUSED, RESUMED, SWAPPED, UNKNOWN}
