@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,16 @@ def shipped_prompts() -> Path:
     return Path(__file__).with_name("prompts.yaml")
 
 
+@dataclass(frozen=True, slots=True)
+class PromptLine:
+    """One prompt, for a list: ``state`` is ``recorded``, ``synthesized`` or ``absent`` (not made yet)."""
+
+    language: str
+    name: str
+    state: str
+    text: str
+
+
 class PromptBook:
     """All prompts as sound, by language and name, at one rate."""
 
@@ -86,6 +97,7 @@ class PromptBook:
         self._voices = voices
         self.rate_hz = rate_hz
         self._cache = cache
+        self._recorded = frozenset(recorded or {})
         self._clips: dict[tuple[str, str], Int16] = dict(recorded or {})
 
     def has(self, language: str, names: Iterable[str]) -> bool:
@@ -100,6 +112,18 @@ class PromptBook:
     def clip(self, language: str, name: str) -> Int16:
         """1-D int16 at the book's rate; empty when the language has no such prompt."""
         return self._clips.get((language, name), np.zeros(0, np.int16))
+
+    def lines(self) -> list[PromptLine]:
+        """All prompts of the languages that have a voice, in the order of the file."""
+        found = []
+        for language in self._voices:
+            texts = self._texts.get(language, {})
+            names = [*texts, *(name for of, name in sorted(self._recorded) if of == language and name not in texts)]
+            for name in names:
+                made = "synthesized" if (language, name) in self._clips else "absent"
+                state = "recorded" if (language, name) in self._recorded else made
+                found.append(PromptLine(language, name, state, texts.get(name, "")))
+        return found
 
     async def missing(self) -> list[tuple[str, str]]:
         """(language, name) of what is not in the cache yet; what is there is loaded."""
