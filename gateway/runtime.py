@@ -40,6 +40,7 @@ from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
 from gateway.settings.model import Log, Settings
 from gateway.settings.model import Registration as RegistrationSettings
+from gateway.settings.model import Sip as SipSection
 from gateway.settings.model import Trunk as TrunkSettings
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
@@ -47,7 +48,7 @@ from gateway.sip.digest import Login
 from gateway.sip.errors import BadSettings
 from gateway.sip.events import SipEvent
 from gateway.sip.registration import Registration
-from gateway.sip.settings import SipSettings
+from gateway.sip.settings import SipSettings, Tls
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
 from gateway.speech.manifest import load_manifest
@@ -279,6 +280,8 @@ def sip_settings(settings: Settings) -> SipSettings:
         media_rate_hz=sip.media_rate_hz,
         trunks=tuple(_trunk(each) for each in sip.trunks),
         allow_loopback=sip.allow_loopback,
+        tls=_tls(sip) if "tls" in sip.transports else None,
+        srtp=sip.srtp,
         calls_per_s=sip.calls_per_s,
         calls_burst=sip.calls_burst,
         registrations=tuple(_registration(each) for each in sip.registrations),
@@ -286,6 +289,10 @@ def sip_settings(settings: Settings) -> SipSettings:
         max_legs=sip.max_legs,
         log_level=sip.log_level,
     )
+
+
+def _tls(sip: SipSection) -> Tls:
+    return Tls(str(sip.tls_certificate), str(sip.tls_key), sip.tls_port, str(sip.tls_ca or ""), sip.tls_verify)
 
 
 def _trunk(wanted: TrunkSettings) -> Trunk:

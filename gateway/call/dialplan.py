@@ -20,7 +20,7 @@ from gateway.call.menu_plan import DESTINATION, LANGUAGE, MenuPlan, parse_menu
 
 _SIMPLE_URI = re.compile(
     r"sips?:(?P<user>[^\s@<>\"?;:]+)@(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?"
-    r"(;transport=(udp|tcp)|;user=(phone|ip))*\Z",
+    r"(;transport=(udp|tcp|tls)|;user=(phone|ip))*\Z",
     re.IGNORECASE,
 )
 _ANY = "~any~"  # stands in a destination for what was dialled; no number can hold a tilde

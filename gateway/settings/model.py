@@ -51,7 +51,7 @@ Port = Annotated[Int, Field(ge=1, le=65535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
-Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp))?$")]
+Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp|tls))?$")]
 """``sip:host``, ``sip:host:port``, with ``;transport=tcp`` where the PBX wants that."""
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 """An ISO 639 code, with region or script where that matters (``pt``, ``pt-BR``, ``yue``)."""
@@ -129,7 +129,21 @@ class Sip(Section):
     registrations: tuple[Registration, ...] = ()
     calls_per_s: Annotated[Seconds, Field(gt=0, le=1000)] = 2
     calls_burst: Annotated[Int, Field(ge=1, le=10_000)] = 10
+    tls_port: Port = 5061
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    tls_verify: bool = False
+    srtp: Literal["off", "optional", "mandatory"] = "off"
     log_level: Annotated[Int, Field(ge=0, le=6)] = 3
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Self:
+        if ("tls" in self.transports) and (self.tls_certificate is None or self.tls_key is None):
+            raise _rule("transports", "tls needs sip.tls_certificate and sip.tls_key (PEM files)")
+        if self.tls_verify and self.tls_ca is None:
+            raise _rule("tls_verify", "needs tls_ca: the PEM file of those who may sign the peers' certificates")
+        return self
 
     @model_validator(mode="after")
     def _ports_suffice(self) -> Self:

@@ -60,6 +60,8 @@ class SipUserAgent:
         atexit.register(self.stop)
         for warning in self._facts.warnings:
             log.warning("sip_library", warning=warning)
+        if self._settings.srtp != "off" and set(self._settings.transports) != {"tls"}:
+            log.warning("sip_srtp_keys_readable", remedy="SRTP keys travel in the SDP: let peers use tls alone")
         log.info(
             "sip_started",
             address=self._settings.bind_address,
@@ -109,6 +111,11 @@ class SipUserAgent:
     def bound_port(self) -> int:
         """The SIP port in use."""
         return self._endpoint.bound_port
+
+    @property
+    def bound_tls_port(self) -> int:
+        """The port for SIP over TLS, 0 without it."""
+        return self._endpoint.bound_tls_port
 
     @property
     def max_legs(self) -> int:

@@ -28,7 +28,7 @@ from gateway.sip.agent import SipUserAgent
 from gateway.sip.digest import Login
 from gateway.sip.errors import SipError
 from gateway.sip.events import Ended, Incoming, MediaActive, SipEvent
-from gateway.sip.settings import SipSettings
+from gateway.sip.settings import SipSettings, Tls
 
 
 class Tone:
@@ -126,6 +126,8 @@ class Driver:
         for key in ("transports", "codecs"):
             if key in given:
                 given[key] = tuple(given[key])
+        if "tls" in given:
+            given["tls"] = Tls(**given["tls"])
         self.options = options
         self.ears: dict[str, Ear] = {}
         self.sources: dict[str, Tone | Echo] = {}
@@ -240,7 +242,7 @@ def main() -> int:
     except SipError as error:
         driver.say(failed=type(error).__name__, text=str(error))
         return 3
-    driver.say(ready=driver.agent.bound_port, pid=os.getpid())
+    driver.say(ready=driver.agent.bound_port, tls=driver.agent.bound_tls_port, pid=os.getpid())
     over = threading.Event()
     if options.get("gc_storm"):
         threading.Thread(target=storm, args=(over,), daemon=True).start()

@@ -55,6 +55,7 @@ class AgentProcess:
         first = self.wait(lambda line: "ready" in line or "failed" in line, 30)
         self.failure: str = first.get("text", "")
         self.port: int = first.get("ready", 0)
+        self.tls_port: int = first.get("tls", 0)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
