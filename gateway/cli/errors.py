@@ -11,7 +11,6 @@ import typer
 from gateway.api.server import ApiError
 from gateway.api.tokens import TokenError
 from gateway.audio.errors import AudioFormatError
-from gateway.call.delivery import StyleError
 from gateway.call.dialplan import DialPlanError
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
@@ -28,7 +27,6 @@ KNOWN = (
     SettingsError,
     SipError,
     SpeechError,
-    StyleError,
     StateUnavailable,
     GlossaryError,
     TokenError,

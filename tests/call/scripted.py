@@ -31,28 +31,19 @@ class ScriptedTicket:
         self.leg = leg
         self.priority = priority
         self.cancelled = False
-        self.started = False
         self.future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
 
     async def result(self) -> Done:
         return await asyncio.shield(self.future)
 
-    def cancel(self) -> None:
+    def cancel(self) -> bool:
         self.cancelled = True
-        self.future.cancel()
-
-    def withdraw(self) -> bool:
-        if self.started or self.future.done():
-            return False
-        self.cancel()
-        return True
+        return not self.future.done()
 
     def promote(self, priority: Priority) -> None:
         self.priority = min(self.priority, priority)
 
     def answer(self, result: Result | BaseException, run_ns: int = 0) -> None:
-        if self.future.cancelled():
-            return  # it ran on, unheard
         if isinstance(result, BaseException):
             self.future.set_exception(result)
         else:

@@ -282,3 +282,44 @@ def test_baresip_call_both_ways(agents: Agents, baresip: str, tmp_path: Path) ->
     with wave.open(str(recorded[0])) as file:
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
     assert peak_hz(samples[-8000:])[0] == pytest.approx(440, abs=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a13_a_caller_that_never_acks_is_ended(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        peer.request("INVITE", peer.sdp())
+        assert peer.final("INVITE").code == 200
+        leg = agent.event("Incoming")["leg"]
+        assert peer.wait_bye(45) is not None  # after 64 * T1 = 32 s
+        agent.event("Ended", leg=leg, code=408, by_remote=False)
+        assert agent.statistics()["free_legs"] == agent.statistics()["max_legs"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a08_a09_session_timer_is_refreshed_or_the_call_ends(agent: AgentProcess) -> None:
+    """The caller refreshes once by UPDATE, then falls silent: alive past the first expiry, ended after the second."""
+    with Peer(agent.port) as peer:
+        timers = "Supported: timer\r\nSession-Expires: 90;refresher=uac\r\nMin-SE: 90\r\n"
+        answer = peer.invite(extra=timers)
+        assert "90;refresher=uac" in answer.headers["session-expires"].replace(" ", "")
+        leg = agent.event("Answered")["leg"]
+        start = time.monotonic()
+        pause(45)
+        peer.request("UPDATE", extra=timers)
+        assert peer.final("UPDATE").code == 200
+        pause(55)
+        assert agent.events("Ended") == [], "the refresh did not count"
+        assert peer.wait_bye(60) is not None
+        assert 45 + 50 < time.monotonic() - start < 45 + 100
+        agent.event("Ended", leg=leg, code=408, by_remote=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a10_session_expires_too_small_is_422(agent: AgentProcess) -> None:
+    with Peer(agent.port) as peer:
+        answer = peer.invite(extra="Supported: timer\r\nSession-Expires: 60\r\n")
+        assert answer.code == 422
+        assert int(answer.headers["min-se"]) >= 90
