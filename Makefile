@@ -5,14 +5,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.set-up
+PJSUA2 := $(VENV)/.pjsua2
 
-.PHONY: help demo test check run setup models system-packages clean
+.PHONY: help demo test check run setup pjsua2 models system-packages clean
 
 help:
 	@echo "make demo    set everything up, run one interpreted call end to end, write the report to out/demo/"
 	@echo "make test    set everything up, run the whole test suite"
 	@echo "make check   ruff, mypy --strict, unit tests"
 	@echo "make run     start the gateway with config/gateway.yaml"
+	@echo "make pjsua2  build PJSIP 2.17 for 512 legs in place of the packaged 4 (some minutes, once)"
 	@echo "make models  download and verify the model bundle"
 
 demo: setup models
@@ -28,7 +30,15 @@ check: setup
 	$(BIN)/python -m pytest -m "unit and not slow" -q
 
 run: setup models
+	@$(MAKE) --no-print-directory pjsua2 || echo "run: going on with the packaged SIP library, which holds 2 calls at once"
 	$(BIN)/gateway serve
+
+# Behind the set-up, which brings the packaged library back. What was built once is only installed.
+pjsua2: $(PJSUA2)
+
+$(PJSUA2): $(SETUP) scripts/build-pjsua2 $(wildcard scripts/pjsua2/*)
+	PYTHON=$(BIN)/python scripts/build-pjsua2 --packages --install $(PJSIP_SOURCE)
+	@touch $@
 
 setup: $(SETUP)
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import hashlib
 import json
 import logging
 import os
@@ -24,25 +25,30 @@ import structlog
 
 from gateway.api.server import ControlApi
 from gateway.audio.original import Ducking
+from gateway.call.delivery import Delivery, load_delivery, shipped_styles
 from gateway.call.desk import Booth, CallLimits, Desk
-from gateway.call.dialplan import load_dialplan
+from gateway.call.dialplan import DialPlan, load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
 from gateway.call.glossary import GLOBAL_SCOPE, Glossaries
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.glossary_file import GlossaryFile
-from gateway.call.prompts import NEEDED, PromptBook, load_prompt_texts, shipped_prompts
+from gateway.call.menu import MENU_PROMPTS
+from gateway.call.prompt_files import load_recordings
+from gateway.call.prompts import NEEDED, PromptBook, PromptError, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
 from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
 from gateway.settings.model import Log, Settings
 from gateway.settings.model import Registration as RegistrationSettings
+from gateway.settings.model import Sip as SipSection
 from gateway.settings.model import Trunk as TrunkSettings
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
+from gateway.sip.digest import Login
 from gateway.sip.errors import BadSettings
 from gateway.sip.events import SipEvent
 from gateway.sip.registration import Registration
-from gateway.sip.settings import SipSettings
+from gateway.sip.settings import SipSettings, Tls
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
 from gateway.speech.manifest import load_manifest
@@ -58,6 +64,8 @@ log = structlog.get_logger(__name__)
 
 DRAIN_S = 30.0
 TERMS_FILE_S = 2.0  # between two looks at the term list's file
+IDLE_LOOK_S = 1.0
+CONTROLLING = {"both": frozenset("ab"), "caller": frozenset("a"), "off": frozenset[str]()}
 MOST_THREADS = 4  # models of this size gain nothing from more
 
 
@@ -70,6 +78,8 @@ class Gateway:
         self._events_file = events_file
         self.bus = EventBus()
         self.dialplan = load_dialplan(loaded.find(self.settings.dialplan.file), self.settings.call.mode)
+        self._prompts = prompt_book(loaded)
+        check_menus(self.dialplan, self._prompts)
         sip = self.settings.sip
         peers: tuple[TrunkSettings | RegistrationSettings, ...] = (*sip.trunks, *sip.registrations)
         trusted = frozenset(peer.name for peer in peers if peer.trusted)
@@ -95,6 +105,7 @@ class Gateway:
         self.user_agent = user_agent = SipUserAgent(sip_settings(settings), self._from_sip())
         await asyncio.to_thread(user_agent.start)
         stack.push_async_callback(asyncio.to_thread, user_agent.stop)
+        user_agent.accept_calls(False)  # until the models are there
         self.switchboard.connect(user_agent)
         if settings.api.enabled:
             self.api = ControlApi(
@@ -108,14 +119,15 @@ class Gateway:
             )
             stack.push_async_callback(self.api.stop)
             await self.api.start()
+        styled = deliveries(self._loaded)
         self.speech = speech = speech_service(self._loaded)
         stack.push_async_callback(speech.close)
         await speech.start()
         stack.push_async_callback(self.switchboard.stop)
-        prompts = prompt_book(self._loaded)
+        prompts = self._prompts
         await prompts.load(speech, NEEDED)
         desk = Desk(
-            booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices)),
+            booth=booth(settings, speech, prompts, await measure_speeds(speech, settings.speech.voices), styled),
             glossaries=await self._glossaries(stack),
             user_agent=user_agent,
             register=self.state,
@@ -128,11 +140,14 @@ class Gateway:
             recordings=settings.recording.dir if settings.recording.enabled else None,
             ducking=ducking(settings),
             comfort_dbfs=settings.call.comfort_noise_dbfs,
+            waiting_cue_s=settings.call.waiting_cue_s,
+            controls=CONTROLLING[settings.call.controls],
+            pass_digits=settings.call.pass_digits,
         )
         if self.api is not None:
             self.api.opened(speech.capabilities())
         self.switchboard.open(desk, frozenset(speech.capabilities()["pairs"]))
-        rest = asyncio.create_task(prompts.load(speech), name="prompts")
+        rest = asyncio.create_task(prompts.load(speech, idle=self._until_idle), name="prompts")
         stack.push_async_callback(_cancelled, rest)
         # A search for garbage holds the interpreter lock: 38 ms for the 80,000 objects that the imports alone leave. It
         # is also done more often then, so that the objects of ended calls do not pile up.
@@ -140,16 +155,24 @@ class Gateway:
         gc.freeze()
         gc.collect()  # counts what is left: full searches are put off until a quarter more than that has come
         ports = {"sip_port": user_agent.bound_port, "api_port": self.api.port if self.api else None}
+        user_agent.accept_calls(True)
         self.bus.publish(CallEvent("ready", "", time.monotonic_ns(), ports))
         log.info("gateway_ready", sip_port=user_agent.bound_port, legs=user_agent.max_legs)
 
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more calls, give those that live ``drain_s`` to end, end everything."""
+        if self.user_agent is not None:
+            self.user_agent.accept_calls(False)
         await self.switchboard.stop(drain_s)
         await self._closing.aclose()
         self.bus.close()
 
     # --- parts ------------------------------------------------------------------------------------------------------
+
+    async def _until_idle(self) -> None:
+        """Wait until nobody talks: the first start's prompts must not take the processor from a call."""
+        while self.switchboard.statistics()["live"]:  # noqa: ASYNC110 - a gap of a second is long enough
+            await asyncio.sleep(IDLE_LOOK_S)
 
     def _from_sip(self) -> Callable[[SipEvent], None]:
         loop = asyncio.get_running_loop()
@@ -255,8 +278,12 @@ def sip_settings(settings: Settings) -> SipSettings:
         rtp_networks=tuple(sip.rtp_networks),
         codecs=tuple(sip.codecs),
         media_rate_hz=sip.media_rate_hz,
-        trunks=tuple(Trunk(trunk.name, trunk.networks, trunk.trusted) for trunk in sip.trunks),
+        trunks=tuple(_trunk(each) for each in sip.trunks),
         allow_loopback=sip.allow_loopback,
+        tls=_tls(sip) if "tls" in sip.transports else None,
+        srtp=sip.srtp,
+        calls_per_s=sip.calls_per_s,
+        calls_burst=sip.calls_burst,
         registrations=tuple(_registration(each) for each in sip.registrations),
         from_user=sip.from_user,
         max_legs=sip.max_legs,
@@ -264,26 +291,44 @@ def sip_settings(settings: Settings) -> SipSettings:
     )
 
 
+def _tls(sip: SipSection) -> Tls:
+    return Tls(str(sip.tls_certificate), str(sip.tls_key), sip.tls_port, str(sip.tls_ca or ""), sip.tls_verify)
+
+
+def _trunk(wanted: TrunkSettings) -> Trunk:
+    """The trunk with its password. BadSettings as in `_password`."""
+    login = Login(wanted.user, _password("trunks", wanted)) if wanted.user is not None else None
+    return Trunk(wanted.name, wanted.networks, wanted.trusted, wanted.max_calls, login)
+
+
 def _registration(wanted: RegistrationSettings) -> Registration:
-    """The extension with its password. BadSettings names the file that cannot be read, and holds nothing of it."""
-    if wanted.password_file is not None:
-        try:
-            password = wanted.password_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadSettings(
-                f"sip.registrations {wanted.name!r}: password_file {wanted.password_file} cannot be read "
-                f"({type(error).__name__}); check its path and mode"
-            ) from None
-    else:
-        assert wanted.password is not None
-        password = wanted.password.get_secret_value()
+    """The extension with its password. BadSettings as in `_password`."""
+    password = _password("registrations", wanted)
     return Registration(
         wanted.name, wanted.registrars, wanted.user, password, wanted.domain or "", wanted.expires_s, wanted.trusted
     )
 
 
+def _password(section: str, peer: TrunkSettings | RegistrationSettings) -> str:
+    """A peer's password. BadSettings names the file that cannot be read, and holds nothing of it."""
+    if peer.password_file is None:
+        assert peer.password is not None
+        return peer.password.get_secret_value()
+    try:
+        return peer.password_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(
+            f"sip.{section} {peer.name!r}: password_file {peer.password_file} cannot be read "
+            f"({type(error).__name__}); check its path and mode"
+        ) from None
+
+
 def booth(
-    settings: Settings, speech: SpeechService, prompts: PromptBook, speeds: Mapping[str, float] | None = None
+    settings: Settings,
+    speech: SpeechService,
+    prompts: PromptBook,
+    speeds: Mapping[str, float] | None = None,
+    deliveries: Mapping[str, Delivery] | None = None,
 ) -> Booth:
     """What every direction works with."""
     return Booth(
@@ -297,7 +342,18 @@ def booth(
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
+        deliveries=deliveries or {},
+        varies=settings.speech.vary,
+        barge_in_ms=settings.call.barge_in_ms,
+        follow_talker=settings.speech.follow_talker,
     )
+
+
+def deliveries(loaded: Loaded) -> dict[str, Delivery]:
+    """How the voice of each language speaks in the style of the settings. StyleError when there is no such style."""
+    speech = loaded.settings.speech
+    file = loaded.find(speech.styles) if speech.styles else shipped_styles()
+    return {language: load_delivery(file, speech.style, voice) for language, voice in speech.voices.items()}
 
 
 def ducking(settings: Settings) -> Ducking:
@@ -314,12 +370,42 @@ def ducking(settings: Settings) -> Ducking:
 
 
 def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:
-    """The prompts of all languages with a voice, at the legs' rate. PromptError when a language lacks what it needs."""
+    """The prompts of all languages with a voice, at the legs' rate. PromptError, naming each file that is no use."""
     settings = loaded.settings
-    file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
-    voices = dict(settings.speech.voices)
     rate_hz = rate_hz or settings.sip.media_rate_hz
-    return PromptBook(load_prompt_texts(file, list(voices)), voices, rate_hz=rate_hz, cache=prompt_cache())
+    file = loaded.find(settings.call.prompts) if settings.call.prompts else shipped_prompts()
+    known = load_prompt_texts(shipped_prompts(), ())
+    names = {name for texts in known.values() for name in texts}
+    folder = settings.call.prompt_dir
+    recorded = load_recordings(loaded.find(folder), names, rate_hz=rate_hz) if folder else {}
+    voices = settings.speech.voices
+    return PromptBook(
+        load_prompt_texts(file, list(voices), recorded),
+        {language: f"{voice}@{_model_sum(voice)}" for language, voice in voices.items()},
+        rate_hz=rate_hz,
+        cache=prompt_cache(),
+        recorded=recorded,
+    )
+
+
+def check_menus(dialplan: DialPlan, prompts: PromptBook) -> None:
+    """PromptError when a menu offers a language in which something that it says has neither text nor recording."""
+    faults = [
+        f"dial plan route {route.name!r}: language {language!r} lacks the prompts {', '.join(lacking)}; "
+        "add them to the file of call.prompts, or record them into call.prompt_dir"
+        for route in dialplan.routes
+        if route.menu is not None
+        for language in route.menu.languages
+        if (lacking := prompts.lacks(language, MENU_PROMPTS))
+    ]
+    if faults:
+        raise PromptError("\n".join(faults))
+
+
+def _model_sum(voice: str) -> str:
+    """What the model of a voice is, byte for byte: prompts of an older model under the same name are made anew."""
+    model = load_manifest().get(voice.split(":")[1])
+    return hashlib.sha256("".join(file.sha256 for file in model.files).encode()).hexdigest()[:16]
 
 
 def endpoint_plan(settings: Settings, rate_hz: int | None = None) -> EndpointPlan:

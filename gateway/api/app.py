@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
 
 from gateway import __version__
 from gateway.api import about_routes, call_routes, term_routes
@@ -127,9 +127,9 @@ async def _broken(_request: Request, _error: Exception) -> JSONResponse:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """All methods of a path; the framework knows only those of the first route that fits it."""
-    found: set[str] = set()
-    for route in request.app.routes:
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-            found |= route.methods or set()
-    return sorted(found)
+    """All methods of a path; the framework names only those of the first route that fits it."""
+    path = request.url.path
+    for template, item in request.app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(template)), path):
+            return sorted(verb.upper() for verb in item)
+    return ["GET"]  # the description itself, and its page

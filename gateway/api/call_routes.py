@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 MOST_STREAMS = 32
 LOOK_S = 1.0  # a revoked token ends its streams within this and the file's second
 QUIET_LOOKS = 10  # then a comment, so that proxies keep the line
-_STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events as they happen."}
+_STREAM = {"content": {"text/event-stream": {}}, "description": "Events as they happen."}
 _TEXT = {"description": "Subtitles."}
 
 router = APIRouter(prefix="/v1/calls", tags=["calls"])

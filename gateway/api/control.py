@@ -27,11 +27,12 @@ from gateway.api.problems import (
     PAIR_NOT_SERVED,
     Problem,
 )
-from gateway.api.shapes import CallChange, CallOrder
+from gateway.api.shapes import CallChange, CallOrder, PartyChange
 from gateway.call import termination
 from gateway.call.bridge import Call
 from gateway.call.dialplan import Match, Route
 from gateway.call.glossary import GLOBAL_SCOPE
+from gateway.call.party import Party
 from gateway.call.switchboard import Switchboard
 from gateway.call.termination import Ending
 from gateway.state import CallRecord, NobodyAnswers, StateStore, StateUnavailable, call_scope, trunk_scope
@@ -42,6 +43,7 @@ T = TypeVar("T")
 _KEPT = ("phase", "route", "mode", "paused", "started_at", "duration_s", "bridged_s", "result", "reason", "utterances")
 ROUTE = "click-to-call"
 EVENTS_AT_ONCE = 100  # over the line; the next page follows at once
+ANSWER_S = 3.0
 MOST_HOLDERS = 256
 LOOK_AGAIN_S = 0.25  # for events of a call of another gateway
 
@@ -165,7 +167,7 @@ class Control:
         self._remember(call_id, holder)
         question = {"command": command, "call": call_id, "arguments": arguments}
         try:
-            answer = await self._state.line.ask(holder, question)
+            answer = await self._state.line.ask(holder, question, timeout_s=ANSWER_S)
         except NobodyAnswers as error:
             raise Problem(OTHER_GATEWAY, str(error)) from None
         if "problem" in answer:
@@ -220,26 +222,21 @@ class Control:
         """All of it or nothing: what cannot be done is found out before anything is."""
         if call.ending is not None:
             raise Problem(CALL_IS_OVER)
-        parties = {"a": (call.a, change.a), "b": (call.b, change.b)}
-        languages = {side: (wish and wish.language) or party.language for side, (party, wish) in parties.items()}
-        if not self._board.serves(languages["a"], languages["b"]):
+        parties = ((call.a, change.a or PartyChange()), (call.b, change.b or PartyChange()))
+        languages = [wish.language or party.language for party, wish in parties]
+        if not self._board.serves(*languages):
             raise Problem(PAIR_NOT_SERVED, "see /v1/languages for the pairs that are")
-        for side, (_, wish) in parties.items():
-            if wish is not None and wish.voice is not None:
-                self._check_voice(languages[side], wish.voice)
+        for language, (_, wish) in zip(languages, parties, strict=True):
+            if wish.voice is not None:
+                self._check_voice(language, wish.voice)
         if change.hotwords is not None:
             await self.dictionaries.set_hotwords(call_scope(call.call_id), change.hotwords)
         if change.mode is not None:
             call.set_mode(change.mode)
         if change.paused is not None:
-            call.set_paused(change.paused)
-        for side, (_, wish) in parties.items():
-            if wish is None:
-                continue
-            if wish.mode is not None:
-                call.set_mode(wish.mode, side)
-            if wish.language is not None or wish.voice is not None:
-                call.set_language(side, languages[side], wish.voice)
+            call.controls.set_paused(change.paused)
+        for party, wish in parties:
+            _change_party(call, party, wish)
         call.changed()
 
     async def _dictionary(self, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
@@ -264,6 +261,17 @@ class Control:
     @staticmethod
     def _seen(record: CallRecord) -> dict[str, Any]:
         return _view(record.call_id, record.data, "lost" if record.orphan else "live", record.instance)
+
+
+def _change_party(call: Call, party: Party, wish: PartyChange) -> None:
+    if wish.mode is not None:
+        call.set_mode(wish.mode, party.side)
+    if wish.language is not None or wish.voice is not None:
+        call.set_language(party.side, wish.language or party.language, wish.voice)
+    if wish.original is not None:
+        call.controls.set_original(party, wish.original)
+    if wish.tempo is not None:
+        call.controls.set_tempo(party, wish.tempo)
 
 
 def _view(call_id: str, record: Mapping[str, Any], state: str, gateway: str) -> dict[str, Any]:

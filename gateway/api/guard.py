@@ -8,6 +8,7 @@ at it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import time
 import traceback
@@ -36,6 +37,8 @@ from gateway.api.tokens import Principal, TokenBook
 log = structlog.get_logger(__name__)
 
 BODY_S = 10.0
+DISCARD_S = 0.5
+DISCARD_BYTES = 4_194_304
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECRETIVE = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
 _HEADERS = {
@@ -125,6 +128,7 @@ class Guard:
         """The request's body, read; what comes behind it (a disconnect) is still asked of the server."""
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self._largest:
+            await _discard(receive)
             raise self._too_large()
         whole = bytearray()
         try:
@@ -135,6 +139,7 @@ class Guard:
                         break
                     whole += message.get("body", b"")
                     if len(whole) > self._largest:
+                        await _discard(receive)
                         raise self._too_large()
                     if not message.get("more_body"):
                         break
@@ -161,6 +166,18 @@ def problem_response(problem: Problem) -> JSONResponse:
     if problem.kind is NO_TOKEN:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(problem.as_json(), problem.kind.status, headers, media_type=PROBLEM_JSON)
+
+
+async def _discard(receive: Receive) -> None:
+    """Take some more of a body nobody wants: a client that is cut off while it sends does not see the answer."""
+    taken = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_S):
+            while taken < DISCARD_BYTES:
+                message = await receive()
+                taken += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 def _is_loopback_name(host: str) -> bool:

@@ -72,7 +72,8 @@ class ControlApi:
         self._tokens = TokenBook(self._tokens_path, clock=time.monotonic_ns, utc=utc_now)
         self._journal = Journal()
         self._cap = RateCap(settings.requests_per_s)
-        self._webhooks = Webhooks(hooks(loaded), Outbound(timeout_s=TIMEOUT_S))
+        told = hooks(loaded)
+        self._webhooks = Webhooks(told, Outbound(timeout_s=TIMEOUT_S) if told else None)
         self._meters = Meters(lambda: {**statistics(), "webhooks": self._webhooks.statistics()})
         self._watch = Watch(self._journal, state.transcripts, self._meters, self._webhooks)
         self._control = Control(

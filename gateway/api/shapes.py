@@ -50,6 +50,10 @@ class PartyChange(Shape):
     language: Language | None = None
     voice: Voice | None = None
     mode: Mode | None = Field(default=None, description="How what this party says is interpreted.")
+    original: bool | None = Field(default=None, description="Hear the other's own voice under the translation.")
+    tempo: Annotated[float, Field(ge=0.6, le=1.6)] | None = Field(
+        default=None, description="How fast this party is spoken to; 1 is the voice's own speed."
+    )
 
 
 class CallChange(Shape):

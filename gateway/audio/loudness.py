@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.audio.pcm import SILENCE_DBFS
+from gateway.audio.pcm import SILENCE_DBFS, limited, rounded
 
 ENVELOPE_HZ = 1000
 SMOOTHING_S = 0.03
@@ -45,6 +45,14 @@ def active_level(sound: NDArray[np.float32], rate_hz: int) -> float:
         if (active_s := _active_s(envelope, 10 ** (threshold_db / 20)))
     ]
     return _crossing(margins)
+
+
+def amplified(pcm: bytes, gain_db: float) -> bytes:
+    """s16le samples louder or softer; peaks bend below -1 dBFS."""
+    if not gain_db:
+        return pcm
+    sound = np.frombuffer(pcm, "<i2").astype(np.float32) * np.float32(10 ** (gain_db / 20))
+    return rounded(limited(sound, 32768.0)).astype("<i2").tobytes()
 
 
 def _active_s(envelope: NDArray[np.float64], threshold: float) -> float:

@@ -17,6 +17,7 @@ it and sinks while something is said (`original`).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -29,12 +30,13 @@ import numpy as np
 
 from gateway.audio.comfort import ComfortNoise
 from gateway.audio.original import Ducking, OriginalVoice
-from gateway.audio.pcm import Float32, Int16, limited, rising
+from gateway.audio.pcm import SILENCE_DBFS, Float32, Int16, limited, rising
 from gateway.audio.tempo import TempoReader, usable_ratio
 
 JOIN_MS = 10  # long enough to hide a step in level, short enough to keep a plosive's attack
 FLUSH_FADE_MS = 30
 MAX_PENDING_S = 120.0  # two minutes of speech nobody has heard yet: the talk is elsewhere by then
+LEVELS_KEPT = 100  # frames, 2 s: as far back as an echo is looked for
 EVENTS_KEPT = 4096  # three events a clip: over a thousand clips between two looks
 
 
@@ -42,6 +44,8 @@ class ClipKind(StrEnum):
     """What a clip is for, in order of priority."""
 
     PROMPT = "prompt"
+    ANSWER = "answer"
+    """To a key that was pressed; the next key cuts it off."""
     CUE = "cue"
     TRANSLATION = "translation"
 
@@ -120,6 +124,7 @@ class PlayOut:
         self._egress = 0  # index of the next egress sample
         self._frame_ns = 0
         self._frame_first = 0
+        self._levels: deque[float] = deque(maxlen=LEVELS_KEPT)
         self._events: deque[PlayEvent] = deque(maxlen=EVENTS_KEPT)
         self._counts = dict.fromkeys(
             ("frames", "silent_frames", "underruns", "clips_played", "clips_dropped", "clips_refused", "events_lost"), 0
@@ -196,6 +201,17 @@ class PlayOut:
                 samples += (self._reader.left + self._current.fall) / self._ratio(self._current)
             return samples / self.rate_hz
 
+    @property
+    def translating(self) -> bool:
+        """True while a translation sounds."""
+        with self._lock:
+            return self._current is not None and self._current.clip.kind is ClipKind.TRANSLATION
+
+    def recent_levels(self, frames: int) -> list[float]:
+        """Levels in dBFS of the last frames that were given out, the newest last; 100 at most."""
+        with self._lock:
+            return list(self._levels)[-frames:]
+
     def is_idle(self) -> bool:
         """True when nothing is queued or sounding, pauses and fades included."""
         with self._lock:
@@ -252,10 +268,13 @@ class PlayOut:
             self._original.pass_by(self.frame_samples, spoken=False)
             self._counts["silent_frames"] += 1
             if self._comfort is None:
+                self._levels.append(SILENCE_DBFS)
                 return self._silence
             out = np.zeros(self.frame_samples, np.float32)
         if self._comfort is not None:
             self._comfort.add_to(out)
+        power = float(np.dot(out, out)) / (self.frame_samples * 32768.0**2)
+        self._levels.append(10.0 * math.log10(power) if power > 1e-12 else SILENCE_DBFS)
         return np.clip(np.rint(out), -32768, 32767).astype("<i2").tobytes()
 
     def _mixed(self, frame_end: int) -> Float32:

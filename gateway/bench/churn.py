@@ -86,25 +86,25 @@ async def churn(
         PhoneError: a call was neither answered nor refused.
     """
     began_s = time.monotonic()
-    found = [_footprint(gateway, 0, began_s)]
+    found = [footprint(gateway, 0, began_s)]
     refused = done = 0
     every = max(1, calls // SAMPLES)
     while done < calls:
         async with PhoneProcess(user="churn") as phone:
             for _ in range(min(CALLS_PER_PHONE, calls - done)):
-                refused += not await _short_call(phone, gateway.uri(number))
+                refused += not await short_call(phone, gateway.uri(number))
                 done += 1
                 if done % every == 0 and done < calls:
-                    found.append(_footprint(gateway, done, began_s))
+                    found.append(footprint(gateway, done, began_s))
                     if shown is not None:
                         shown(found[-1])
     await asyncio.sleep(SETTLE_S)  # the last BYE's call ends, its key goes
-    found.append(_footprint(gateway, done, began_s))
+    found.append(footprint(gateway, done, began_s))
     gateway.read_events()
     return Churned(tuple(found), refused)
 
 
-async def _short_call(phone: PhoneProcess, uri: str) -> bool:
+async def short_call(phone: PhoneProcess, uri: str) -> bool:
     """True when the call was answered."""
     since = phone.position
     phone.send("call", uri=uri)
@@ -117,7 +117,8 @@ async def _short_call(phone: PhoneProcess, uri: str) -> bool:
     return True
 
 
-def _footprint(gateway: GatewayProcess, calls: int, began_s: float) -> Footprint:
+def footprint(gateway: GatewayProcess, calls: int, began_s: float) -> Footprint:
+    """Look at the gateway's processes now; ``began_s`` is monotonic time."""
     return Footprint(
         calls=calls,
         at_s=time.monotonic() - began_s,

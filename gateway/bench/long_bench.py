@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``bench long``: a monologue with hardly a pause, and whether the interpreter keeps up with it.
 
-The *lag* at a moment is how far behind the talker the listener will be when all that waits has been heard: the source
-sound that no translation was given for yet (the age of the last clause), plus the speech that is queued or sounding.
-It saws up and down with every segment; what matters is its slope over the whole talk, by least squares.
+The *lag* of a clause (a segment in consecutive mode) is the time from the end of its source to the first sound of its
+translation: the ear latency, clause by clause. What matters most is its slope over the whole talk, by least squares.
+
+*Behind* at a moment is how far the listener will be behind the talker when all that waits has been heard: the source
+sound that no translation was given for yet, plus the speech that is queued or sounding. It saws up and down with every
+clause, by the clause's own length.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from gateway.bench.corpus import Line, human_prompts, lay
 from gateway.bench.demo import Say
 from gateway.bench.sdp import RATE_HZ
 from gateway.bench.simulate import VirtualLoop, VirtualSpeech, load_average
-from gateway.bench.stream_bench import heard_delays_s, segments_of
+from gateway.bench.stream_bench import clause_lags_s, emissions_of, heard_delays_s, laal_figures, segments_of
 from gateway.bench.stream_figures import grouped, share, slope_per_min, spread, word_errors
 from gateway.bench.talk import Look, Talk, hold, in_virtual_time
 from gateway.call.desk import Booth
@@ -79,13 +82,17 @@ def long_figures(line: Line, talk: Talk, language: str) -> dict[str, Any]:
     segments = segments_of(talk, "a")
     groups = grouped(line.placed, segments)
     edits, words = word_errors(groups, language)
-    lags = lags_s(talk.looks, handed(talk), line.seconds)
+    behind = behind_s(talk.looks, handed(talk), line.seconds)
+    lags = clause_lags_s(emissions_of(talk, "a"))
     lost = [one.data for one in talk.told if one.kind == "lost" or one.data.get("lost")]
     counters = talk.statistics["a"]
     return {
         "lag": spread([lag for _, lag in lags]),
         "lag_slope_s_per_min": _rounded(slope_per_min(lags)),
         "lag_by_minute_s": by_minute(lags),
+        "behind": spread([each for _, each in behind]),
+        "behind_slope_s_per_min": _rounded(slope_per_min(behind)),
+        **laal_figures(talk, {"a": line}),
         "waiting_slope_s_per_min": _rounded(slope_per_min([(each.at_s, each.waiting_s) for each in talk.looks])),
         "longest_waiting_s": round(max((each.waiting_s for each in talk.looks), default=0.0), 2),
         "longest_segment_s": round(
@@ -119,16 +126,16 @@ def handed(talk: Talk) -> list[Handed]:
     return result
 
 
-def lags_s(looks: Sequence[Look], steps: Sequence[Handed], until_s: float) -> list[tuple[float, float]]:
-    """The lag at each look at leg a while the talk goes on."""
-    lags, reached, at = [], 0.0, 0
+def behind_s(looks: Sequence[Look], steps: Sequence[Handed], until_s: float) -> list[tuple[float, float]]:
+    """How far behind at each look at leg a while the talk goes on."""
+    points, reached, at = [], 0.0, 0
     for look in looks:
         while at < len(steps) and steps[at].at_s <= look.at_s:
             reached = steps[at].source_s
             at += 1
         if look.side == "a" and look.at_s <= until_s:
-            lags.append((look.at_s, max(0.0, look.at_s - reached) + look.waiting_s))
-    return lags
+            points.append((look.at_s, max(0.0, look.at_s - reached) + look.waiting_s))
+    return points
 
 
 def by_minute(points: Sequence[tuple[float, float]]) -> list[float]:

@@ -8,7 +8,9 @@ monotonic clock (start + n * 20 ms): a late packet does not make the next one la
 Commands (``cmd``)::
 
     call {uri, headers?}     answer      reject {code}      hold {direction}      hangup      quit
-    play {file, id?, at_ns?} stop        dtmf {digits}      stats                 save {file}
+    play {file, id?, at_ns?} stop        dtmf {digits, by?} stats                 save {file}
+
+Keys go out as RFC 4733 events in the sound, or ``by`` INFO: "info" (application/dtmf-relay), one request each.
 
 Events (``event``)::
 
@@ -153,7 +155,13 @@ class Phone:
         self._talking().stop()
 
     def _dtmf(self, order: dict[str, Any]) -> None:
-        self._talking().press(str(order["digits"]))
+        digits = str(order["digits"])
+        if order.get("by") != "info":
+            self._talking().press(digits)
+            return
+        for digit in digits:
+            body = f"Signal={digit}\r\nDuration=160\r\n".encode()
+            self._agent.info("application/dtmf-relay", body, time.monotonic_ns())
 
     def _stats(self, order: dict[str, Any]) -> None:
         self._emit({"event": "rtp", **self.statistics()})

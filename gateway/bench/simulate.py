@@ -166,10 +166,16 @@ class VirtualTicket:
         """Wait for the `Done`; the shield keeps the task when one who waits for it is cancelled."""
         return await asyncio.shield(self._entry.payload.future)
 
-    def cancel(self) -> bool:
-        """Withdraw it; True when it had not started and never will."""
-        withdrawn = self._service.scheduler.cancel(self._entry)
+    def cancel(self) -> None:
+        """Nobody wants the result any more."""
+        self._service.scheduler.cancel(self._entry)
         self._entry.payload.future.cancel()
+
+    def withdraw(self) -> bool:
+        """Cancel it if it has not started, and only then."""
+        withdrawn = self._service.scheduler.cancel(self._entry)
+        if withdrawn:
+            self._entry.payload.future.cancel()
         return withdrawn
 
     def promote(self, priority: Priority) -> None:

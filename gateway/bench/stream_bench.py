@@ -73,6 +73,8 @@ class Emission:
     words: int
     text_s: float | None
     heard_s: float | None
+    ended_s: float
+    """When its source had been said; of clauses that were joined, the first one's."""
 
 
 def bench_stream(loaded: Loaded, options: StreamOptions, *, say: Say, events: Path | None = None) -> dict[str, Any]:
@@ -125,6 +127,7 @@ def emissions_of(talk: Talk, side: str) -> list[Emission]:
                     words,
                     talk.seconds(text_ns) if text_ns else None,
                     talk.seconds(heard_ns) if heard_ns else None,
+                    talk.seconds(clocks["audio_end"]) if clocks.get("audio_end") else end / RATE_HZ,
                 )
             )
     return found
@@ -189,12 +192,16 @@ def misses(groups: Sequence[Group], language: str) -> list[dict[str, Any]]:
 
 def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
     """StreamLAAL of the translation's text and of its sound, and how late each piece was heard after its source."""
+    lags = [lag_s for side in by_side for _, lag_s in clause_lags_s(emissions_of(talk, side))]
+    return {**laal_figures(talk, by_side), "lag": spread(lags)}
+
+
+def laal_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
+    """StreamLAAL of the translation's text and of its sound, in seconds: the mean over the utterances."""
     text: list[float] = []
     sound: list[float] = []
-    lags: list[float] = []
     for side, line in by_side.items():
         emitted = emissions_of(talk, side)
-        lags += [one.heard_s - one.end_sample / RATE_HZ for one in emitted if one.heard_s is not None]
         for placed in line.placed:
             mine = [one for one in emitted if _belongs(one, placed)]
             for kind, into in (("text_s", text), ("heard_s", sound)):
@@ -211,8 +218,12 @@ def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
         "stream_laal_text_s": _rounded(_mean(text)),
         "stream_laal_sound_s": _rounded(_mean(sound)),
         "stream_laal_utterances": len(text),
-        "lag": spread(lags),
     }
+
+
+def clause_lags_s(emitted: Sequence[Emission]) -> list[tuple[float, float]]:
+    """(when it was heard, how long its source had ended by then) of each piece; of joined ones the first's end."""
+    return [(one.heard_s, one.heard_s - one.ended_s) for one in emitted if one.heard_s is not None]
 
 
 def first_previews_s(talk: Talk, by_side: dict[str, Line]) -> list[float]:

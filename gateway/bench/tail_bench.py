@@ -32,6 +32,7 @@ from gateway.bench.stream_figures import grouped, recalled, word_errors
 from gateway.bench.talk import FRAME_NS, Talk, hold, in_virtual_time
 from gateway.call.desk import Booth
 from gateway.settings import Loaded
+from gateway.speech.engines.whisper_guard import cut_loop
 from gateway.speech.jobs import (
     MODEL_RATE_HZ,
     Recognition,
@@ -43,7 +44,6 @@ from gateway.speech.jobs import (
     Translation,
 )
 from gateway.speech.protocols import Recognizer
-from gateway.text.loops import cut_loops
 
 TAILS_MS = (40, 80, 160, 240, 400, 600, 800)
 RUN_NS = 150_000_000  # charged for a recognition: shorter than from prepare to end, as on an idle machine
@@ -191,7 +191,7 @@ def tail_row(line: Line, talk: Talk, asked: Sequence[Asked], language: str, sett
         last_word_recall=round(hits / len(recalls), 4),
         missed_last_words=len(recalls) - hits,
         extra_words_at_end=sum(one.extra_at_end for one in recalls),
-        loops=sum(one.recognition.rejected == "loop" or cut_loops(one.recognition.text)[1] for _, one in used),
+        loops=sum(one.recognition.rejected == "loop" or cut_loop(one.recognition.text, language)[1] for _, one in used),
         merged=sum(len(group.placed) > 1 for group in groups),
         unheard=sum(not any(one.words) for one in recalls),
         wer=round(edits / max(1, words), 4),

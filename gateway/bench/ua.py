@@ -177,6 +177,15 @@ class PhoneAgent:
         call.invite = self._request(call, "INVITE", self._offer(direction))
         self._transactions.start(call.invite, self._next_hop(call), now_ns)
 
+    def info(self, content_type: str, body: bytes, now_ns: int) -> None:
+        """Send an INFO (RFC 6086) within the call; RuntimeError without a settled one."""
+        call = self._call
+        if call is None or call.stage != "confirmed":
+            raise RuntimeError("no settled call")
+        call.local_cseq += 1
+        request = self._request(call, "INFO", body, content_type=content_type)
+        self._transactions.start(request, self._next_hop(call), now_ns)
+
     def hangup(self, now_ns: int) -> list[Event]:
         """End the call by BYE, CANCEL or 603; the end itself comes as `CallEnded`. Nothing happens without a call."""
         call = self._call
@@ -455,6 +464,7 @@ class PhoneAgent:
         headers: Mapping[str, str] | None = None,
         *,
         cseq: int | None = None,
+        content_type: str = "application/sdp",
     ) -> Request:
         lines = [
             ("Via", f"SIP/2.0/UDP {self._host}:{self._contact.port};branch=z9hG4bK{self._token()};rport"),
@@ -470,7 +480,7 @@ class PhoneAgent:
             *(headers or {}).items(),
         ]
         if body:
-            lines.append(("Content-Type", "application/sdp"))
+            lines.append(("Content-Type", content_type))
         return Request(tuple(lines), method, str(call.target), body)
 
     def _reply(

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 from gateway.call.pieces import beginning
 from gateway.call.plan import DirectionPlan
+from gateway.call.rendering import Route
 from gateway.speech.errors import SpeechError
-from gateway.speech.jobs import Priority, Speech, TranslateTask, Translation
+from gateway.speech.jobs import Priority, Speech, SynthesizeTask, TranslateTask, Translation
 from gateway.speech.protocols import SpeechService
 from gateway.stream.words import Word, written
-from gateway.text.sentences import sentences
 
 LEAST_WORDS = 3  # of the source: fewer say too little about how the translation begins
 MOST_TRIES = 3  # pieces made per utterance; another one when more text has changed the beginning
@@ -70,15 +70,13 @@ class Ahead:
         plan = self._plan
         try:
             known, _ = plan.lexicon.idioms.replaced(known)
-            task = TranslateTask(tuple(sentences(known, plan.source)), plan.source, plan.target)
-            done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
-            assert isinstance(done.result, Translation)
-            text = plan.lexicon.terms.apply(known, " ".join(done.result.texts).strip()).text
+            plain = await Route(plan.source, plan.target, self._translated).whole(known)
+            text = plan.lexicon.terms.apply(known, plain.text).text
             piece = beginning(text, plan.target, plan.first_chars)
             if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
                 return
             self._making = piece
-            work = plan.saying(piece)
+            work = SynthesizeTask(piece, plan.target, plan.voice, plan.delivery.tempo, plan.delivery.pitch)
             spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result
             assert isinstance(spoken, Speech)
             self._pieces[piece] = spoken
@@ -87,6 +85,12 @@ class Ahead:
             self._counts["ahead_failed"] += 1
         finally:
             self._making = None
+
+    async def _translated(self, texts: Sequence[str]) -> Sequence[str]:
+        task = TranslateTask(tuple(texts), self._plan.source, self._plan.target)
+        done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
+        assert isinstance(done.result, Translation)
+        return done.result.texts
 
 
 def _begins(text: str, piece: str) -> bool:

@@ -23,16 +23,19 @@ import structlog
 
 from gateway.audio.playout import Clip, ClipKind
 from gateway.call import termination
+from gateway.call.controls import Controls
+from gateway.call.cue import WaitingCue
 from gateway.call.desk import Desk
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
 from gateway.call.party import Party
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, ON_HOLD
+from gateway.call.reception import Reception
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
 from gateway.call.transfer import Transfers
-from gateway.sip.events import Answered, Ended, MediaActive, MediaHeld, Ringing, SipEvent
+from gateway.sip.events import Answered, Digit, Ended, MediaActive, MediaHeld, Ringing, SipEvent
 from gateway.state import call_scope, trunk_scope
 
 log = structlog.get_logger(__name__)
@@ -43,7 +46,8 @@ RINGBACK_ON_S = 1.0
 RINGBACK_PERIOD_S = 5.0
 RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
 HOLD = "hold"
-OPERATOR = "operator"
+EARLY_NS = 200_000_000  # sound and answer come together, unless there was early media
+EARLY_TAIL_MS = 80  # what the jitter buffer may still hold of it; nobody says hello that soon
 GONE_WAIT_S = 40.0  # a BYE that nobody answers is given up after 32 s (RFC 3261, 64·T1)
 
 
@@ -72,18 +76,35 @@ class Call:
         self._voices = dict(route.voices or {})
         self.a_to_b = self._direction(self.a, self.b)
         self.b_to_a = self._direction(self.b, self.a)
+        self._reception = Reception(route.menu, self.a, desk.booth.prompts, self._booth.clock) if route.menu else None
+        self.controls = Controls(
+            (self.a, self.b),
+            (self.a_to_b, self.b_to_a),
+            prompts=desk.booth.prompts,
+            allowed=desk.controls,
+            set_language=self.set_language,
+            pass_on=self._pass_on if desk.pass_digits else None,
+            tell=self._tell_control,
+            clock=self._booth.clock,
+            original=desk.ducking.on,
+        )
         self._started_at = time.time()
         self._bridged_at = 0.0
         self._active_ns = 0  # when the parties could last begin to speak: bridged, or back from hold
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers = Transfers(call_id, desk, self)
         self.utterances: Counter[str] = Counter()
+        self.controls_used: Counter[str] = Counter()
+        if match.first is None:
+            self._apply(self.a, LegEvent.OFFER)  # here and not in `run`: a CANCEL may come before that begins
 
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
         desk = self._desk
-        return Party(side, leg, language, self._sound_came, tap, desk.ducking, desk.comfort_dbfs, self._rate_hz)
+        party = Party(side, leg, language, self._sound_came, tap, desk.ducking, desk.comfort_dbfs, self._rate_hz)
+        party.cue = WaitingCue(round(desk.waiting_cue_s * 1e9))
+        return party
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)
@@ -124,11 +145,14 @@ class Call:
                 self._apply(party, LegEvent.CONFIRM)
             case MediaActive():
                 party.codec = event.codec
+                party.sound_since_ns = party.sound_since_ns or self._booth.clock()
                 self._hold(party, held=False)
             case MediaHeld():
                 self._hold(party, held=True)
             case Ended():
                 self._leg_ended(party, event)
+            case Digit():
+                self._pressed(party, event.digit)
             case _:
                 pass
 
@@ -159,11 +183,6 @@ class Call:
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
 
-    def set_paused(self, paused: bool) -> None:
-        """Interpret nothing for a while, by the operator's wish, or go on."""
-        for direction in (self.a_to_b, self.b_to_a):
-            (direction.pause if paused else direction.resume)(OPERATOR)
-
     def changed(self) -> None:
         """Tell the listeners and the register what was set from outside."""
         self._desk.publish("call-changed", self.call_id, effective=self._effective())
@@ -188,6 +207,25 @@ class Call:
         self._active_ns = self._booth.clock()
         self._desk.publish("call-held" if held else "call-resumed", self.call_id, leg=party.side)
         self._changed.set()
+
+    def _pressed(self, party: Party, key: str) -> None:
+        """A key of a telephone: an answer to the menu while there is one, else for the interpreter."""
+        if self._reception is not None:
+            if party is self.a:
+                self._reception.press(key)
+                self._changed.set()
+        elif self._is_up(party):
+            self.controls.press(party, key)
+
+    def _pass_on(self, presser: Party, keys: str) -> None:
+        other = self.b if presser is self.a else self.a
+        if self._is_up(other):
+            self._desk.user_agent.send_digits(other.leg, keys)
+
+    def _tell_control(self, kind: str, data: dict[str, Any]) -> None:
+        self.controls_used[data["control"]] += 1
+        self._desk.publish(kind, self.call_id, **data)
+        self.changed()
 
     def _sound_came(self) -> None:
         # on PJSIP's clock thread; a loop that has just closed has no calls left to wake
@@ -250,14 +288,15 @@ class Call:
     async def _connect(self) -> None:
         a, b, desk = self.a, self.b, self._desk
         if self.match.first is None:
-            self._apply(a, LegEvent.OFFER)
+            if a.machine.state is not LegState.OFFERED:
+                return  # given up before we came to it
             desk.user_agent.attach(a.leg, a.ring, a.playout)
             desk.user_agent.answer(a.leg)
             self._apply(a, LegEvent.ANSWER)
             await self._until(lambda: a.machine.state is not LegState.ANSWERING)
         else:
             await self._dial(a, self.match.first)
-        if a.machine.state is not LegState.UP:
+        if a.machine.state is not LegState.UP or (self._reception is not None and not await self._ask(self._reception)):
             return
         if desk.disclosure:
             a.prompt(CALLER_DISCLOSURE, desk.booth.prompts.clip(a.language, CALLER_DISCLOSURE))
@@ -269,6 +308,23 @@ class Call:
             b.prompt(CALLEE_DISCLOSURE, desk.booth.prompts.clip(b.language, CALLEE_DISCLOSURE))
         self.ring_back(a, lambda: b.machine.state is LegState.RINGING, lambda: self.phase is CallPhase.CONNECTING)
         await self._dial(b, self.match.destination)
+
+    async def _ask(self, reception: Reception) -> bool:
+        """Let the caller choose in the menu; False when they are gone, or have been told goodbye."""
+        reception.begin()
+        await self._until(lambda: reception.over or not self._is_up(self.a))
+        self._reception = None
+        chosen = reception.connect
+        if chosen is None:
+            self._end_with(termination.NO_CHOICE)
+            self._hang_up(self.a)
+            return False
+        self.match = replace(self.match, destination=chosen.destination)
+        self.set_language("a", chosen.source)
+        self.set_language("b", chosen.target)
+        self.changed()
+        self.a_to_b.listen()
+        return True
 
     async def _dial(self, party: Party, uri: str) -> None:
         """Ring a telephone until it is answered, refuses, or the patience is over."""
@@ -308,10 +364,15 @@ class Call:
             self._wake.clear()
             for direction in (self.a_to_b, self.b_to_a):
                 direction.hear()
+                if direction.talk_over.take():
+                    self.direction_to(direction.source).cut()
             if self._loop.time() >= tick_at + TICK_S:
                 tick_at = self._loop.time()
                 for direction in (self.a_to_b, self.b_to_a):
                     direction.tick()
+                if self._reception is not None:
+                    self._reception.tick()
+                self.controls.tick()
                 if self._recorder is not None:
                     self._recorder.tick()
                 self._hang_up_on_silence()
@@ -337,6 +398,8 @@ class Call:
         limit_s = self._desk.limits.silence_s
         if not limit_s or self.phase is not CallPhase.BRIDGED or self.a.held or self.b.held:
             return
+        if self.controls.paused:  # they may well be talking, only not to the interpreter
+            self._active_ns = self._booth.clock()
         spoke_ns = max(self.a_to_b.last_voice_ns, self.b_to_a.last_voice_ns, self._active_ns)
         if self._booth.clock() - spoke_ns > limit_s * 1e9:
             self.end(termination.LONG_SILENCE)
@@ -416,7 +479,9 @@ class Call:
         if party.machine.state is LegState.UP and not party.was_up:
             party.was_up = True
             self._transfers.permit(party)
-            self.direction_from(party).listen()
+            if self._reception is None:  # what is said in the menu is for the menu
+                early = 0 < party.sound_since_ns < self._booth.clock() - EARLY_NS
+                self.direction_from(party).listen(EARLY_TAIL_MS if early else 0)
         forced = call_of(self.a.machine.state, self.b.machine.state)
         if forced.phase is not self.phase:
             self._enter(forced.phase)
@@ -486,6 +551,7 @@ class Call:
             "reason": self.ending.reason if self.ending else None,
             "codecs": [self.a.codec, self.b.codec],
             "utterances": dict(self.utterances),
+            "controls": dict(self.controls_used),
             "directions": {"a_to_b": self.a_to_b.statistics(), "b_to_a": self.b_to_a.statistics()},
             "parties": {"a": self.a.statistics(), "b": self.b.statistics()},
         }

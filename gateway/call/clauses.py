@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 from rapidfuzz import fuzz
 
-from gateway.call.interpretation import Interpretation, Mouth, Outcome
+from gateway.call.interpretation import INTERRUPTED, Interpretation, Mouth, Outcome
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import SpeechError
 from gateway.speech.jobs import Priority, TranslateTask, Translation
@@ -44,6 +44,8 @@ class SpokenClause:
     plan: DirectionPlan
     follows: bool
     """It goes on with the sentence of the clause before."""
+    ended_ns: int
+    """When its talker had said it."""
 
 
 class ClauseSpeaker:
@@ -74,6 +76,7 @@ class ClauseSpeaker:
         self._before: tuple[str, str] | None = None
         """Source and target text of the clause spoken last."""
         self._busy = False
+        self._speaking: Interpretation | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._counts: Counter[str] = Counter()
@@ -90,6 +93,13 @@ class ClauseSpeaker:
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"clauses-{self._leg}")
         self._wake.set()
+
+    def cut(self) -> None:
+        """The listener talks: nothing that was said so far is spoken any more."""
+        while self._waiting:
+            self._on_lost(self._waiting.popleft().clause_id, INTERRUPTED)
+        if self._speaking is not None:
+            self._speaking.cut()
 
     async def close(self) -> None:
         """Stop; what waits is lost."""
@@ -120,7 +130,13 @@ class ClauseSpeaker:
 
     async def _next(self) -> None:
         waiting = [Waiting(one.clause_id, len(one.text) * MS_PER_CHARACTER) for one in self._waiting]
-        action = self._policy.next(waiting, self._clock(), playing_ms=round(self._pending_s() * 1000))
+        now_ns = self._clock()
+        action = self._policy.next(
+            waiting,
+            now_ns,
+            playing_ms=round(self._pending_s() * 1000),
+            behind_ms=max(0, now_ns - self._waiting[0].ended_ns) // 1_000_000,
+        )
         for dropped in action.drop:
             self._waiting = deque(one for one in self._waiting if one.clause_id != dropped)
             self._on_lost(dropped, "lag")
@@ -143,7 +159,7 @@ class ClauseSpeaker:
 
     async def _speak(self, clause: SpokenClause, tempo: float, gap_factor: float) -> None:
         known = await self._continued(clause) if clause.follows and self._before else None
-        speaking = Interpretation(
+        self._speaking = speaking = Interpretation(
             clause.clause_id,
             clause.text,
             clause.plan,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.audio.original import Ducking
+from gateway.call.delivery import Delivery
 from gateway.call.events import CallEvent, EventBus
 from gateway.call.glossary import Glossaries, Glossary
 from gateway.call.plan import DirectionPlan
@@ -65,6 +66,14 @@ class Booth:
     """By language: seconds that the voice needs for a second of speech on this machine."""
     first_sound_ms: int = 0
     """How long the first piece of a translation may take to be synthesized; 0: it is spoken in one piece."""
+    deliveries: Mapping[str, Delivery] = field(default_factory=dict)
+    """By language: the style in which its voice speaks; what is missing speaks in its own."""
+    varies: bool = False
+    """Speak each utterance a little differently."""
+    barge_in_ms: int = 0
+    """Talking over a translation for so long cuts it; 0: it is always spoken to the end."""
+    follow_talker: bool = False
+    """The voice follows the talker in speed and level."""
     glossary: Callable[[], Glossary] = Glossary
     """The glossary in force now; each utterance takes the one of its moment."""
     clock: Callable[[], int] = time.monotonic_ns
@@ -83,6 +92,10 @@ class Booth:
             return 0
         return max(FEWEST_CHARS, round(self.first_sound_ms / 1000 / speed * CHARS_PER_S))
 
+    def delivery(self, language: str) -> Delivery:
+        """The style in which the voice of a language speaks."""
+        return self.deliveries.get(language, Delivery())
+
     def plan(self, source: str, target: str, *, mode: str = "consecutive", voice: str | None = None) -> DirectionPlan:
         """The first plan of a direction between two languages."""
         return DirectionPlan(
@@ -91,6 +104,8 @@ class Booth:
             target=target,
             mode=mode,
             voice=voice,
+            delivery=self.delivery(target),
+            varies=self.varies,
             first_chars=self.first_chars(target),
             temperature=self.temperature,
             repeat_below=self.repeat_below,
@@ -115,6 +130,12 @@ class Desk:
     """The talker's own voice under the translation."""
     comfort_dbfs: float | None = None
     """Level of the noise that says that the line is open; None for silence."""
+    waiting_cue_s: float = 0.0
+    """Wait for a translation after which the listener hears a cue; 0 never."""
+    controls: frozenset[str] = frozenset()
+    """Sides whose keys control the interpreter."""
+    pass_digits: bool = False
+    """Keys that are no control go on to the other party."""
 
     def publish(self, kind: str, call: str, **data: Any) -> None:
         """Tell the listeners."""

@@ -2,7 +2,7 @@
 """Who is called, in which languages, when a number is dialled.
 
 A dial plan is a list of routes; the longest match wins, an exact number before a prefix. A trusted trunk may name
-the language pair itself with ``X-Translate: en-pt``.
+the language pair itself with ``X-Translate: en-pt``. A route with a menu asks the caller for both (`menu_plan`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any
 
 import yaml
 
-LANGUAGE = re.compile(r"^[a-z]{2,3}$")
-_URI = re.compile(r"^sips?:[^\s@<>\"]+(@[^\s@<>\"]+)?$")
+from gateway.call.menu_plan import DESTINATION, LANGUAGE, MenuPlan, parse_menu
+
 _SIMPLE_URI = re.compile(
     r"sips?:(?P<user>[^\s@<>\"?;:]+)@(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?"
-    r"(;transport=(udp|tcp)|;user=(phone|ip))*\Z",
+    r"(;transport=(udp|tcp|tls)|;user=(phone|ip))*\Z",
     re.IGNORECASE,
 )
 _ANY = "~any~"  # stands in a destination for what was dialled; no number can hold a tilde
 _DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
-_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name"}
+_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name", "menu"}
+_FIXED = ("from", "to", "destination")
 MODES = ("consecutive", "simultaneous")
 
 
@@ -48,6 +49,12 @@ class Route:
     prefix: str | None = None
     voices: Mapping[str, str] | None = None
     """Voice by language, over the settings' choice."""
+    menu: MenuPlan | None = None
+    """The caller is asked; until then the languages are the first two of the menu, and there is no destination."""
+
+    def pairs(self) -> set[tuple[str, str]]:
+        """(caller's language, called party's language) that a call by this route may need."""
+        return self.menu.pairs() if self.menu is not None else {(self.source, self.target)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class DialPlan:
             if "{rest}" in route.destination and not rest:
                 return None
         wish = (headers or {}).get("x-translate", "").strip().lower()
-        if wish and trusted:
+        if wish and trusted and route.menu is None:
             source, _, target = wish.partition("-")
             if not (LANGUAGE.match(source) and LANGUAGE.match(target)) or source == target:
                 raise LookupError(f"X-Translate: {wish[:20]!r} is not a language pair such as en-pt")
@@ -171,15 +178,11 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
     for key in ("number", "prefix"):
         if key in entry and not (isinstance(entry[key], str) and _DIALLED.match(entry[key])):
             faults.append(f'{where}: {key} must be a quoted string of digits or letters, such as "7001"')
-    for key in ("from", "to"):
-        if not (isinstance(entry.get(key), str) and LANGUAGE.match(entry[key])):
-            faults.append(f"{where}: {key} must be a language code such as en (quote it if YAML reads it as a bool)")
-    if entry.get("from") is not None and entry.get("from") == entry.get("to"):
-        faults.append(f"{where}: from and to are the same language")
-    destination = entry.get("destination")
-    sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
-    if not isinstance(destination, str) or not _URI.match(sample):
-        faults.append(f"{where}: destination must be a SIP URI such as sip:{{rest}}@192.0.2.10:5060")
+    menu = parse_menu(entry["menu"], f"{where}, menu", faults) if "menu" in entry else None
+    if "menu" in entry:
+        faults += [f"{where}: the menu asks for it: leave out {key!r}" for key in _FIXED if key in entry]
+    else:
+        _check_fixed(entry, where, faults)
     mode = entry.get("mode", default_mode)
     if mode not in MODES:
         faults.append(f"{where}: mode {mode!r} is not one of {', '.join(MODES)}")
@@ -192,14 +195,28 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
         return None
     return Route(
         name=str(entry.get("name", entry.get("number", entry.get("prefix")))),
-        source=entry["from"],
-        target=entry["to"],
-        destination=destination if isinstance(destination, str) else "",
+        source=menu.languages[0] if menu else entry["from"],
+        target=menu.languages[1] if menu else entry["to"],
+        destination="" if menu else entry["destination"],
         mode=mode,
         number=entry.get("number"),
         prefix=entry.get("prefix"),
         voices=voices,
+        menu=menu,
     )
+
+
+def _check_fixed(entry: Mapping[str, Any], where: str, faults: list[str]) -> None:
+    """The languages and the destination of a route without a menu."""
+    for key in ("from", "to"):
+        if not (isinstance(entry.get(key), str) and LANGUAGE.match(entry[key])):
+            faults.append(f"{where}: {key} must be a language code such as en (quote it if YAML reads it as a bool)")
+    if entry.get("from") is not None and entry.get("from") == entry.get("to"):
+        faults.append(f"{where}: from and to are the same language")
+    destination = entry.get("destination")
+    sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
+    if not isinstance(destination, str) or not DESTINATION.match(sample):
+        faults.append(f"{where}: destination must be a SIP URI such as sip:{{rest}}@192.0.2.10:5060")
 
 
 def _did_you_mean(key: str, known: set[str]) -> str:

@@ -22,18 +22,20 @@ from typing import Any
 
 import structlog
 
+from gateway.audio.playout import ClipKind
 from gateway.call.ahead import Ahead
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.hearing import Hearing, text_beside_cut
-from gateway.call.interpretation import LOW_CONFIDENCE, Interpretation, Outcome
+from gateway.call.interpretation import INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
+from gateway.call.talkover import TalkOver
 from gateway.speech.errors import QueueFull
 from gateway.speech.jobs import Recognition
 from gateway.stream.buffering import AdaptiveBuffer
@@ -58,6 +60,7 @@ from gateway.stream.events import (
     VoiceFrame,
 )
 from gateway.stream.lag import LagPolicy, Waiting
+from gateway.stream.manner import Talker
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
 from gateway.stream.words import Word
@@ -95,6 +98,8 @@ class Direction:
         endpoint = booth.endpoint_for(plan.mode)
         self._wanted = plan
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
+        self._talker = Talker(source.rate_hz)
+        self.talk_over = TalkOver(booth.barge_in_ms, source.rate_hz, source.playout)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
         self._buffer = AdaptiveBuffer(self.source.rate_hz)
@@ -123,6 +128,7 @@ class Direction:
         )
         self._stop_clock = StopClock()
         self._listening = False
+        self._skip_samples = 0
         self._paused_by: set[str] = set()
         self._stopped = False
         self._minted = Counter[str]()
@@ -138,8 +144,13 @@ class Direction:
 
     # --- what the call says ---------------------------------------------------------------------------------------
 
-    def listen(self) -> None:
-        """The party is there: what comes from now on is speech to be interpreted, not early media."""
+    def listen(self, skip_ms: int = 0) -> None:
+        """The party is there: what comes from now on is speech to be interpreted, not early media.
+
+        ``skip_ms`` of what comes next are still early media, on their way through the jitter buffer.
+        """
+        self.hear()
+        self._skip_samples = skip_ms * self.source.rate_hz // 1000
         self._listening = True
 
     def pause(self, reason: str) -> None:
@@ -175,6 +186,7 @@ class Direction:
             source=self.source.language,
             target=target,
             voice=voice,
+            delivery=self._booth.delivery(target),
             first_chars=self._booth.first_chars(target),
         )
 
@@ -193,12 +205,23 @@ class Direction:
         """Speak faster (over 1) or slower to the listener, what is under way included. ValueError beyond 0.6 to 1.6."""
         self.target.playout.set_tempo(ratio)
 
+    def cut(self) -> None:
+        """The listener talks: fade what is being spoken, and speak nothing of what was said before this moment."""
+        cut = self.target.playout.flush(ClipKind.TRANSLATION)
+        for hearing in self._hearings.values():
+            hearing.interpretation.cut()
+        self._clauses.cut()
+        self._counts["interrupted"] += 1
+        self._publish("interrupted", {"leg": self.source.side, "clips": len(cut)})
+
     def hear(self) -> None:
         """Take what has arrived from the party."""
         for frame in self.source.ring.drain():
             if self._recorder is not None:
                 self._recorder.said(self.source.side, frame)
-            if self._listening and not self._stopped:
+            if self._skip_samples > 0:
+                self._skip_samples -= frame.samples
+            elif self._listening and not self._stopped:
                 self.target.playout.hear_original(frame.pcm)  # in a pause too: then the parties talk to each other
                 for verdict in () if self._paused_by else self._ear.feed(frame):
                     self._judge(verdict)
@@ -209,6 +232,9 @@ class Direction:
             self._do(event)
         for played in self.target.playout.events():
             self._minutes.note(played)
+            self.target.last_words.note(played)
+        waiting_since_ns = None if self._endpointer.speaking else self._minutes.waiting_since_ns()
+        self.target.wait(self._booth.clock(), waiting_since_ns)
         if self._releaser is not None and not self._endpointer.speaking and not self._lives:
             self._silence(self._ear.heard - self._last_word_end)
 
@@ -248,6 +274,8 @@ class Direction:
     # --- sound in ---------------------------------------------------------------------------------------------------
 
     def _judge(self, verdict: VoiceFrame) -> None:
+        self._talker.feed(verdict)
+        self.talk_over.feed(verdict)
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
         if self._endpointer.speaking:
@@ -280,7 +308,7 @@ class Direction:
     def _new_live(self, first_sample: int) -> LiveUtterance:
         return LiveUtterance(
             first_sample,
-            self.plan,
+            self.plan.for_utterance(first_sample),
             ear=self._ear,
             speech=self._booth.speech,
             leg=self.source.leg,
@@ -339,6 +367,7 @@ class Direction:
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
+            manner=partial(self._talker.manner, first, span.end_sample) if self._booth.follow_talker else None,
         )
         return Hearing(interpretation, live, covered)
 
@@ -417,18 +446,8 @@ class Direction:
                 self._publish("unclear", {"segment_id": event.segment_id, "leg": self.source.side})
                 self._ask_to_repeat()
             return
-        self._publish(
-            "heard",
-            {
-                "segment_id": event.segment_id,
-                "leg": self.source.side,
-                "language": entry.plan.source,
-                "text": event.text,
-                "confidence": round(outcome.confidence, 3),
-                "clocks_ns": {name: at_ns for name, at_ns in entry.clocks.as_dict().items() if at_ns is not None},
-                "source_span": list(entry.span),
-            },
-        )
+        self._talker.learn(*entry.span, event.text)
+        self._publish("heard", entry.as_heard(self.source.side, event.text))
 
     async def _follow(self, segment_id: str, hearing: Hearing) -> None:
         """Wait until the utterance is spoken, or has failed; then its record is complete but for the playing."""
@@ -457,7 +476,7 @@ class Direction:
             self._publish("lost", {"segment_id": segment_id, "leg": self.source.side, "reason": reason})
         self._counts[f"lost-{reason}"] += 1
         log.warning("segment_lost", call=self._call_id, segment=segment_id, reason=reason)
-        if reason != "call-ended" and not self._stopped:
+        if reason not in ("call-ended", INTERRUPTED) and not self._stopped:
             self._ask_to_repeat()
 
     # --- clauses, in simultaneous mode --------------------------------------------------------------------------------
@@ -514,7 +533,8 @@ class Direction:
         now_ns = self._booth.clock()
         clocks = SegmentClocks(clause_id)
         first, end = clause.words[0].first_sample, clause.words[-1].end_sample
-        clocks.mark(Stamp.AUDIO_END, min(now_ns, self._arrival_ns(end - 1) if end else now_ns))
+        ended_ns = min(now_ns, self._arrival_ns(end - 1) if end else now_ns)
+        clocks.mark(Stamp.AUDIO_END, ended_ns)
         clocks.mark(Stamp.FINAL, now_ns)
         span = (first or 0, end or self._ear.heard)
         outcome = Outcome(source_text=clause.text)
@@ -523,7 +543,7 @@ class Direction:
             "clause",
             {"segment_id": clause_id, "leg": self.source.side, "text": clause.text, "reason": clause.reason.value},
         )
-        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows))
+        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows, ended_ns))
         self._clause_follows = clause.reason not in (Reason.SENTENCE, Reason.FINAL)
 
     def _clause_begins(self, clause: SpokenClause, outcome: Outcome) -> None:
@@ -533,7 +553,7 @@ class Direction:
 
     def _clause_lost(self, clause_id: str, reason: str) -> None:
         if reason.startswith("merged"):
-            self._minutes.drop(clause_id)
+            self._minutes.merge(reason.removeprefix("merged-"), clause_id)
             return
         self._lost(clause_id, reason)
 
@@ -562,6 +582,7 @@ class Direction:
         """Counts of every stage; no words."""
         return {
             "mode": self.plan.mode,
+            "paused": bool(self._paused_by),
             "endpoint": self._endpointer.statistics(),
             "segments": self._line.statistics(),
             "ear": self._ear.statistics(),

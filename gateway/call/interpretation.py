@@ -15,15 +15,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
 
+from gateway.audio.loudness import amplified
 from gateway.call.ahead import Ahead
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
-from gateway.call.rendering import Rendered, render
+from gateway.call.rendering import Rendered, Route, render
 from gateway.speech.errors import QueueFull, SpeechError
 from gateway.speech.jobs import (
     Done,
@@ -31,16 +32,20 @@ from gateway.speech.jobs import (
     Recognition,
     RecognizeTask,
     Speech,
+    SynthesizeTask,
     Task,
     TranslateTask,
     Translation,
 )
 from gateway.speech.protocols import SpeechService, Ticket
+from gateway.stream.manner import USUAL, Manner
 from gateway.text.hotwords import repair_hotwords
 
 log = structlog.get_logger(__name__)
 
 LOW_CONFIDENCE = "low-confidence"
+INTERRUPTED = "interrupted"
+SLOWEST, FASTEST = 0.8, 1.3  # of style and talker together; the lag policy's own limit is the same
 PAUSE_MS = 120  # between clauses, before the lag policy shortens it: a talker's own short pause
 
 
@@ -57,7 +62,7 @@ class Outcome:
     rules: int = 0
     """Corrections by the rule map."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
-    """The translation, and what became of its terms and idioms."""
+    """The translation, and what became of its numbers, terms and idioms."""
     heard: Recognition | None = None
     """The recognition itself, with its words where they were asked for."""
     submitted_ns: int = 0
@@ -93,6 +98,7 @@ class Interpretation:
         ahead: Ahead | None = None,
         tempo: float = 1.0,
         gap_factor: float = 1.0,
+        manner: Callable[[str], Manner] | None = None,
     ) -> None:
         self.name = name
         """The candidate's id, then the segment's."""
@@ -114,7 +120,9 @@ class Interpretation:
         self._known_translation = translation
         self._ahead = ahead
         self._tempo = tempo
-        self._gap_ms = round(PAUSE_MS * gap_factor) if isinstance(source, str) else 0
+        self._manner_of = manner
+        """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
+        self._gap_ms = round(PAUSE_MS * gap_factor * plan.delivery.pauses) if isinstance(source, str) else 0
         self._leg = leg
         self._speech = speech
         self._mouth = mouth
@@ -122,6 +130,7 @@ class Interpretation:
         self._clock = clock
         self._confirmed = asyncio.Event()
         self._recognised = False
+        self._cut = False
         self._before: asyncio.Event | None = None
         self.spoken = asyncio.Event()
         """Set when the last piece is queued, or never will be: the next utterance may speak."""
@@ -149,6 +158,10 @@ class Interpretation:
             self._ticket.promote(Priority.FINAL)
         if self._recognised:
             self._on_text(self.name, self.outcome)
+
+    def cut(self) -> None:
+        """The listener talks: say no piece of it any more. What was not begun ends as ``interrupted``."""
+        self._cut = True
 
     def withdraw(self) -> None:
         """Cancel a candidate. RuntimeError for a confirmed one: an accepted job is finished or counted."""
@@ -178,7 +191,8 @@ class Interpretation:
                 await self._confirmed.wait()
                 return None
             await self._translate()
-            await self._say()
+            if not await self._say():
+                return INTERRUPTED
         except QueueFull:
             return "queue-full"
         except SpeechError as error:
@@ -207,9 +221,8 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
-        rendered = await render(
-            outcome.source_text, plan.source, plan.lexicon, self._translated, known=self._known_translation
-        )
+        route = Route(plan.source, plan.target, self._translated)
+        rendered = await render(outcome.source_text, route, plan.lexicon, known=self._known_translation)
         outcome.rendered, outcome.target_text = rendered, rendered.text.strip()
         outcome.translated_ns = self._clock()
 
@@ -218,7 +231,8 @@ class Interpretation:
         assert isinstance(done.result, Translation)
         return done.result.texts
 
-    async def _say(self) -> None:
+    async def _say(self) -> bool:
+        """False when it was cut before anything was said."""
         outcome, plan = self.outcome, self.plan
         ready = await self._ahead.take(outcome.target_text) if self._ahead is not None else None
         rest = outcome.target_text[len(ready[0]) :].strip() if ready else outcome.target_text
@@ -226,18 +240,26 @@ class Interpretation:
         if rest:
             # what is heard first gives time for a longer second piece
             pieces += speech_pieces(rest, plan.target, plan.first_chars * (2 if ready else 1))
+        manner = self._manner_of(outcome.source_text) if self._manner_of is not None else USUAL
         for number, piece in enumerate(pieces):
-            speech = ready[1] if ready and number == 0 else await self._synthesized(piece)
+            speech = ready[1] if ready and number == 0 else await self._synthesized(piece, manner.tempo)
+            speech = replace(speech, pcm=amplified(speech.pcm, manner.gain_db + plan.delivery.gain_db))
             if number == 0:
                 outcome.first_audio_ns = self._clock()
                 await self._confirmed.wait()
                 if self._before is not None:
                     await self._before.wait()
+            if self._cut:
+                return number > 0
             more = number + 1 < len(pieces)
             self._mouth.say(self.name, speech, more_follows=more, gap_ms=0 if more else self._gap_ms)
+        return True
 
-    async def _synthesized(self, piece: str) -> Speech:
-        task = self.plan.saying(piece, self._tempo)
+    async def _synthesized(self, piece: str, manner_tempo: float) -> Speech:
+        delivery = self.plan.delivery
+        own = min(max(manner_tempo * delivery.tempo, SLOWEST), FASTEST)
+        tempo = max(self._tempo, own) if self._tempo > 1 else own  # who falls behind does not slow down
+        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, tempo, delivery.pitch)
         done = await self._ask(task, Priority.CLAUSE)
         assert isinstance(done.result, Speech)
         return done.result

@@ -97,8 +97,8 @@ class LiveUtterance:
         return True
 
     def pause(self) -> None:
-        """The talker pauses: a decoding that has not begun gives way to the candidate."""
-        if self._ticket is not None and self._ticket.cancel():
+        """The talker pauses: a decoding that has not begun gives way to the candidate; one that runs is heard."""
+        if self._ticket is not None and self._ticket.withdraw():
             self._abort()
 
     def finish(self, heard: Recognition, span: Span) -> tuple[Word, ...]:

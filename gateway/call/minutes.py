@@ -32,6 +32,18 @@ class Entry:
     audio_first_ns: int
     speculative: bool = False
 
+    def as_heard(self, side: str, text: str) -> dict[str, Any]:
+        """What is told when the segment's text is final: JSON-ready."""
+        return {
+            "segment_id": self.segment_id,
+            "leg": side,
+            "language": self.plan.source,
+            "text": text,
+            "confidence": round(self.outcome.confidence, 3),
+            "clocks_ns": {name: at_ns for name, at_ns in self.clocks.as_dict().items() if at_ns is not None},
+            "source_span": list(self.span),
+        }
+
 
 class Minutes:
     """Open entries of one direction. ``side`` is the talker's."""
@@ -48,6 +60,10 @@ class Minutes:
     def get(self, segment_id: str) -> Entry | None:
         """An entry that is still open."""
         return self._open.get(segment_id)
+
+    def waiting_since_ns(self) -> int | None:
+        """When the oldest speech ended that is not heard yet in the other language; None when nothing is open."""
+        return min((entry.clocks.get(Stamp.AUDIO_END) or 0 for entry in self._open.values()), default=None)
 
     def note(self, event: PlayEvent) -> None:
         """Something became of a clip: a segment is heard with its first one."""
@@ -66,6 +82,12 @@ class Minutes:
         if entry is not None:
             self._end(entry, reason)
         return entry is not None
+
+    def merge(self, segment_id: str, other_id: str) -> None:
+        """The second is said as a part of the first, whose entry then covers the sound of both."""
+        entry, other = self._open.get(segment_id), self._open.pop(other_id, None)
+        if entry is not None and other is not None:
+            entry.span = (entry.span[0], max(entry.span[1], other.span[1]))
 
     def drop(self, segment_id: str) -> None:
         """It was not speech: there is nothing to record."""
@@ -99,6 +121,11 @@ class Minutes:
             clocks_ns={name: at_ns for name, at_ns in stamps.items() if at_ns is not None},
             source_span=entry.span,
             speculative=entry.speculative,
+            numbers={
+                "checked": outcome.rendered.numbers.checked,
+                "repaired": outcome.rendered.numbers.repaired,
+                "unrepaired": outcome.rendered.numbers.unrepaired,
+            },
             terms={
                 "hits": outcome.rendered.hits,
                 "repairs": outcome.rendered.repairs,

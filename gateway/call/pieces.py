@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from gateway.stream.clause import ClauseReleaser, Heard
 from gateway.stream.clause_rules import LanguageRules, rules_for
 from gateway.stream.words import Word, words_of, written
+from gateway.text.numbers.finding import find
 from gateway.text.sentences import sentences
 
 LEAST_CHARS = 8  # a rest shorter than this is not worth a cut
@@ -32,7 +33,7 @@ def speech_pieces(text: str, language: str, first_chars: int) -> list[str]:
             head = _head(words, rules, max(1, round(_budget(pieces, first_chars) / per_word)))
             pieces.append(written(words[:head]))
             words = words[head:]
-    return pieces
+    return _unbroken(pieces, language)
 
 
 def beginning(text: str, language: str, first_chars: int) -> str | None:
@@ -43,7 +44,25 @@ def beginning(text: str, language: str, first_chars: int) -> str | None:
     if len(words) <= most:
         return None
     head = _head(words, rules_for(language), most)
-    return written(words[:head]) if head < len(words) else None
+    piece = written(words[:head])
+    # what follows may still belong to a number at its end: "20" may become "20 mil"
+    return piece if head < len(words) and not _ends_in_number(piece, language) else None
+
+
+def _unbroken(pieces: Sequence[str], language: str) -> list[str]:
+    """The pieces, those joined again that were cut inside a number, a date or a sum of money."""
+    whole: list[str] = []
+    for piece in pieces:
+        before = f"{whole[-1]} " if whole else ""
+        if any(found.start < len(before) < found.end for found in find(before + piece, language)):
+            whole[-1] = before + piece
+        else:
+            whole.append(piece)
+    return whole
+
+
+def _ends_in_number(piece: str, language: str) -> bool:
+    return any(not any(map(str.isalnum, piece[found.end :])) for found in find(piece, language))
 
 
 def _budget(pieces: Sequence[str], first_chars: int) -> int:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
+from gateway.call.delivery import Delivery
 from gateway.call.glossary import Glossary, Lexicon
-from gateway.speech.jobs import SynthesizeTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class DirectionPlan:
     lexicon: Lexicon = field(default_factory=Lexicon)
     """Hotwords, rules, idioms, terms and pronunciations."""
     glossary_version: tuple[int, ...] = ()
+    delivery: Delivery = field(default_factory=Delivery)
+    """The style in which the voice speaks."""
+    varies: bool = False
+    """Speak each utterance a little differently."""
     first_chars: int = 0
     """Characters of the first piece given to the synthesizer, so that sound starts early; 0: all at once."""
 
@@ -37,9 +41,9 @@ class DirectionPlan:
             glossary_version=glossary.version,
         )
 
-    def saying(self, piece: str, tempo: float = 1.0) -> SynthesizeTask:
-        """The task of speaking a piece of the translation, with the pronunciations of its words."""
-        return SynthesizeTask(piece, self.target, self.voice, tempo, self.lexicon.pronunciations.within(piece))
+    def for_utterance(self, key: int) -> DirectionPlan:
+        """The plan of one utterance: as it is, or with a small variation of its own."""
+        return replace(self, delivery=self.delivery.varied(key)) if self.varies else self
 
     def as_echo(self) -> dict[str, object]:
         """The values in force, for the call's start event."""
@@ -51,6 +55,8 @@ class DirectionPlan:
             "voice": self.voice,
             **self.lexicon.sizes(),
             "glossary_version": list(self.glossary_version),
+            "delivery": asdict(self.delivery),
+            "varies": self.varies,
             "first_chars": self.first_chars,
             "temperature": self.temperature,
             "repeat_below": self.repeat_below,

@@ -19,6 +19,8 @@ from gateway.call import termination
 from gateway.call.bridge import Call
 from gateway.call.desk import Desk
 from gateway.call.dialplan import DialPlan, Match
+from gateway.call.menu import MENU_PROMPTS
+from gateway.call.menu_plan import MenuPlan
 from gateway.call.termination import Ending
 from gateway.sip.events import Incoming, Referred, SipEvent
 
@@ -129,8 +131,10 @@ class Switchboard:
         """Why a call that still has to dial ``legs`` legs cannot be; None when it can."""
         if not self.ready:
             return termination.DRAINING if self._draining else termination.NOT_READY
-        if not self.serves(match.route.source, match.route.target):
+        if not all(self.serves(*pair) for pair in match.route.pairs()):
             return termination.UNKNOWN_LANGUAGE
+        if match.route.menu is not None and not self._can_ask(match.route.menu):
+            return termination.NOT_READY
         if self._user_agent is None or self._user_agent.free_legs() - self._promised_legs() < legs:
             return termination.NO_FREE_LEG
         return None
@@ -138,6 +142,11 @@ class Switchboard:
     def serves(self, source: str, target: str) -> bool:
         """Whether two parties with these languages can talk to each other."""
         return (source, target) in self._pairs and (target, source) in self._pairs
+
+    def _can_ask(self, menu: MenuPlan) -> bool:
+        """Whether everything that a menu says is there: prompts are made behind the start, the first time."""
+        assert self._desk is not None
+        return all(self._desk.booth.prompts.has(language, MENU_PROMPTS) for language in menu.languages)
 
     def _promised_legs(self) -> int:
         """Legs that calls in set-up will still need."""

@@ -52,6 +52,8 @@ CALLER_NO_ANSWER = Ending(Result.UNANSWERED, "caller-no-answer", 480)
 """The first party of a call that the gateway dialled itself."""
 
 CALLER_GAVE_UP = Ending(Result.CANCELLED, "caller-gave-up", 487)
+NO_CHOICE = Ending(Result.CANCELLED, "no-choice")
+"""The caller was asked in the menu, and gave no answer that could be used."""
 
 UNKNOWN_NUMBER = Ending(Result.REFUSED, "unknown-number", 404)
 UNKNOWN_LANGUAGE = Ending(Result.REFUSED, "language-pair-not-served", 488)

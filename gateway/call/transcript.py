@@ -30,6 +30,8 @@ class Utterance:
     """First and end sample on the leg's timeline."""
     speculative: bool = False
     """True when the recognition had begun before the end of speech was confirmed."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Numbers said: ``checked`` in the translation, ``repaired`` there, ``unrepaired`` (said, but beside the text)."""
     terms: dict[str, int] = field(default_factory=dict)
     """Prescribed terms: ``hits``, ``repairs``, ``misses``; and what ``idioms``, ``rules``, ``hotwords`` replaced."""
 
@@ -51,5 +53,6 @@ class Utterance:
             "clocks_ns": self.clocks_ns,
             "source_span": list(self.source_span),
             "speculative": self.speculative,
+            "numbers": self.numbers,
             "terms": self.terms,
         }

@@ -15,6 +15,7 @@ from gateway.cli.demo import demo
 from gateway.cli.doctor import doctor
 from gateway.cli.models import models_app
 from gateway.cli.probe import probe
+from gateway.cli.prompts import prompts
 from gateway.cli.rooms_check import check_rooms
 from gateway.cli.serve import serve
 from gateway.cli.timeline import timeline
@@ -32,6 +33,7 @@ app.command()(console)
 app.command()(doctor)
 app.command("check-config")(check_config)
 app.command()(probe)
+app.command()(prompts)
 app.command()(timeline)
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")

@@ -48,7 +48,7 @@ def churn(
             return await run_churn(gateway, NUMBER, calls, shown=None if as_json else show)
 
     def show(one: Footprint) -> None:
-        console.print(_line(one), soft_wrap=True)
+        console.print(footprint_line(one), soft_wrap=True)
 
     try:
         done = asyncio.run(run())
@@ -59,13 +59,14 @@ def churn(
         typer.echo(json.dumps(done.as_json()))
     else:
         for one in (done.footprints[0], done.footprints[-1]):
-            typer.echo(_line(one))
+            typer.echo(footprint_line(one))
         typer.echo(f"{done.slope_kb:.2f} KB a call over the last two thirds; {done.refused} calls refused")
     if done.refused:
         raise typer.Exit(1)
 
 
-def _line(one: Footprint) -> str:
+def footprint_line(one: Footprint) -> str:
+    """A footprint for the eye."""
     memory = f"{one.rss_kb / 1024:7.1f} MB  workers {one.workers_kb / 1024:7.1f} MB"
     kept = f"{one.threads} threads  {one.handles} handles  {one.redis_keys} Redis keys"
     return f"{one.at_s:7.1f} s  {one.calls:6d} calls  {memory}  {kept}"

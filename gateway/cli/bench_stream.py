@@ -162,6 +162,8 @@ def _print_long(report: dict[str, Any]) -> None:
     )
     console.print(f"lag: {_spread(report['lag'])}, slope {report['lag_slope_s_per_min']} s/min")
     console.print(f"lag by minute: {report['lag_by_minute_s']}", markup=False)
+    console.print(f"StreamLAAL of text {report['stream_laal_text_s']} s, of sound {report['stream_laal_sound_s']} s")
+    console.print(f"behind: {_spread(report['behind'])}, slope {report['behind_slope_s_per_min']} s/min")
     console.print(
         f"speech that waits: longest {report['longest_waiting_s']} s, slope {report['waiting_slope_s_per_min']} s/min"
     )

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``gateway bench voice``: the voices of the settings, as a telephone hears them."""
+"""``gateway bench voice|prosody``: the voices of the settings, as a telephone hears them."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.bench.prosody_bench import bench_prosody
 from gateway.bench.talk import progress
 from gateway.bench.voice_bench import bench_voices
 from gateway.cli.errors import told
-from gateway.settings import load_settings
+from gateway.settings import Loaded, load_settings
 from gateway.telemetry.logs import configure_logging
 
 COLUMNS = ("first_audio_s", "rtf", "readback_wer_8k", "readback_wer_16k", "loudness_db", "alias_db", "gaps")
@@ -28,20 +30,47 @@ def voice(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """How soon, how fast, how loud and how intelligible each voice speaks; and whether bursts tear its clauses."""
-    with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        try:
-            report = bench_voices(loaded, texts=texts, out=out, say=progress)
-        except ValueError as error:
-            typer.echo(f"gateway: the bench failed: {error}", err=True)
-            raise typer.Exit(1) from None
+    report = _run(config, lambda loaded: bench_voices(loaded, texts=texts, out=out, say=progress))
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         _print(report)
     if report["replay"]["torn_clips"] or report["replay"]["starved"]:
         raise typer.Exit(1)
+
+
+def prosody(
+    source: Annotated[str, typer.Option("--from", help="Language of the recorded talker.")] = "es",
+    target: Annotated[str, typer.Option("--to", help="Language of the voice; recorded too, as the yardstick.")] = "en",
+    prompts: Annotated[int, typer.Option(min=8, max=500, help="Prompts recorded in both languages.")] = 40,
+    config: Annotated[Path | None, typer.Option("--config", help="Settings file instead of the usual one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """How like its talker a voice sounds, by itself and when it follows; beside a human interpreter."""
+    report = _run(
+        config, lambda loaded: bench_prosody(loaded, source=source, target=target, prompts=prompts, say=progress)
+    )
+    if as_json:
+        typer.echo(json.dumps(report, ensure_ascii=False))
+        return
+    table = Table(title=f"{report['prompts']} prompts from {source} to {target}, against the recorded talker")
+    for heading in ("who speaks", "speed correlation", "level correlation", "contour distance"):
+        table.add_column(heading, justify="left" if heading == "who speaks" else "right")
+    for name, one in report["against_source"].items():
+        table.add_row(name.replace("_", ", "), *(str(value) for value in one.values()))
+    Console(highlight=False).print(table)
+
+
+def _run(config: Path | None, bench: Callable[[Loaded], dict[str, Any]]) -> dict[str, Any]:
+    """Load the settings and run a bench; its failure is a line and exit status 1."""
+    with told():
+        loaded = load_settings(config, os.environ)
+        configure_logging("error", loaded.settings.log.format, pii=False)
+        try:
+            return bench(loaded)
+        except ValueError as error:
+            typer.echo(f"gateway: the bench failed: {error}", err=True)
+            raise typer.Exit(1) from None
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import typer
 from gateway.api.server import ApiError
 from gateway.api.tokens import TokenError
 from gateway.audio.errors import AudioFormatError
+from gateway.call.delivery import StyleError
 from gateway.call.dialplan import DialPlanError
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
@@ -27,6 +28,7 @@ KNOWN = (
     SettingsError,
     SipError,
     SpeechError,
+    StyleError,
     StateUnavailable,
     GlossaryError,
     TokenError,

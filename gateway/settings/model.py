@@ -51,7 +51,7 @@ Port = Annotated[Int, Field(ge=1, le=65535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
-Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp))?$")]
+Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp|tls))?$")]
 """``sip:host``, ``sip:host:port``, with ``;transport=tcp`` where the PBX wants that."""
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 """An ISO 639 code, with region or script where that matters (``pt``, ``pt-BR``, ``yue``)."""
@@ -78,6 +78,17 @@ class Trunk(Section):
     name: Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")]
     networks: Annotated[tuple[Network, ...], Field(min_length=1)]
     trusted: bool = False
+    max_calls: Annotated[Int, Field(ge=1, le=4096)] | None = None
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] | None = None
+    password: SecretStr | None = None
+    password_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _password_has_a_user(self) -> Self:
+        given = (self.password is not None) + (self.password_file is not None)
+        if given != (self.user is not None):
+            raise _rule("user", "goes with one of password_file and password: give both, or neither")
+        return self
 
 
 class Registration(Section):
@@ -116,7 +127,23 @@ class Sip(Section):
     allow_loopback: bool = True
     trunks: tuple[Trunk, ...] = ()
     registrations: tuple[Registration, ...] = ()
+    calls_per_s: Annotated[Seconds, Field(gt=0, le=1000)] = 2
+    calls_burst: Annotated[Int, Field(ge=1, le=10_000)] = 10
+    tls_port: Port = 5061
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    tls_verify: bool = False
+    srtp: Literal["off", "optional", "mandatory"] = "off"
     log_level: Annotated[Int, Field(ge=0, le=6)] = 3
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Self:
+        if ("tls" in self.transports) and (self.tls_certificate is None or self.tls_key is None):
+            raise _rule("transports", "tls needs sip.tls_certificate and sip.tls_key (PEM files)")
+        if self.tls_verify and self.tls_ca is None:
+            raise _rule("tls_verify", "needs tls_ca: the PEM file of those who may sign the peers' certificates")
+        return self
 
     @model_validator(mode="after")
     def _ports_suffice(self) -> Self:
@@ -146,8 +173,13 @@ class Call(Section):
     mode: Literal["consecutive", "simultaneous"] = "consecutive"
     disclosure: bool = True
     prompts: Path | None = None
+    prompt_dir: Path | None = None
+    controls: Literal["both", "caller", "off"] = "both"
+    pass_digits: bool = False
+    waiting_cue_s: Annotated[Seconds, Field(ge=0, le=60)] = 2.5
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
+    barge_in_ms: Annotated[Int, Field(ge=0, le=10_000)] = 0
     comfort_noise_dbfs: Annotated[Decibels, Field(ge=-80, le=-40)] | None = None
 
 
@@ -191,7 +223,11 @@ class Speech(Section):
     }
     previews: bool = True
     confidence_temperature: Annotated[Seconds, Field(gt=0, le=10)] = 0.42
-    repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.2
+    repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.3
+    follow_talker: bool = True
+    style: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "neutral"
+    styles: Path | None = None
+    vary: bool = False
     first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64

@@ -11,6 +11,7 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.sip.digest import Login
 from gateway.sip.errors import BadSettings
 
 LOOPBACK = "loopback"
@@ -23,6 +24,10 @@ class Trunk:
     name: str
     networks: tuple[str, ...]
     trusted: bool = False
+    max_calls: int | None = None
+    """Most calls of this peer at once."""
+    login: Login | None = None
+    """The password that each call has to prove; None asks for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Admission:
 
     trunk: str
     trusted: bool
+    max_calls: int | None = None
+    login: Login | None = None
 
 
 def source_ip(address: str) -> str:
@@ -51,7 +58,7 @@ class AccessList:
                     parsed = ipaddress.ip_network(network, strict=False)
                 except ValueError as error:
                     raise BadSettings(f"trunk {trunk.name!r}: {network!r} is not a network") from error
-                rules.append((parsed, Admission(trunk.name, trunk.trusted)))
+                rules.append((parsed, Admission(trunk.name, trunk.trusted, trunk.max_calls, trunk.login)))
         if allow_loopback:
             local = Admission(LOOPBACK, trusted=True)
             rules += [(ipaddress.ip_network("127.0.0.0/8"), local), (ipaddress.ip_network("::1/128"), local)]

@@ -14,6 +14,12 @@ import structlog
 from gateway.sip.registration import Extension
 from gateway.sip.settings import SipSettings
 
+_SRTP = {
+    "off": pj.PJMEDIA_SRTP_DISABLED,
+    "optional": pj.PJMEDIA_SRTP_OPTIONAL,
+    "mandatory": pj.PJMEDIA_SRTP_MANDATORY,
+}
+
 log = structlog.get_logger(__name__)
 
 FORBIDDEN = 403
@@ -80,4 +86,7 @@ def account_config(settings: SipSettings, bound_port: int) -> Any:
     rtp.boundAddress = settings.bind_address
     if settings.public_address:
         rtp.publicAddress = settings.public_address
+    media = config.mediaConfig
+    media.srtpUse = _SRTP[settings.srtp]
+    media.srtpSecureSignaling = 0  # whether the keys travel over TLS is the operator's affair; a warning tells
     return config

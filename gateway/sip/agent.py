@@ -21,6 +21,7 @@ import structlog
 from gateway.sip.endpoint import MAX_COMMANDS, Command, SipEndpoint
 from gateway.sip.events import Ended, SipEvent
 from gateway.sip.limits import call_limit, library_facts
+from gateway.sip.native import answer_options
 from gateway.sip.protocols import FrameSink, FrameSource
 from gateway.sip.settings import SipSettings
 from gateway.sip.switch import UNAVAILABLE, LegSwitch
@@ -32,6 +33,9 @@ SWITCH_INTERVAL_S = 0.0005
 every 20 ms: with the default of 5 ms, four legs beside one busy thread wait up to 40 ms, twice the frame."""
 
 
+LEGS_PER_CALL = 2
+
+
 class SipUserAgent:
     """Answers and places calls through pjsua2 (see ``protocols.UserAgent``)."""
 
@@ -40,10 +44,11 @@ class SipUserAgent:
         self._settings = settings
         self._on_event = on_event
         self._switch = LegSwitch(settings, on_event)
-        self._endpoint = SipEndpoint(settings, on_tick=self._switch.tick)
+        self._endpoint = SipEndpoint(settings, on_tick=self._tick)
         self._lock = threading.Lock()
         self._dials_on_their_way = 0
         self._limit = 0
+        self._accepting = True
         self._facts = library_facts()
 
     # --- life ----------------------------------------------------------------------------------------------------
@@ -55,6 +60,8 @@ class SipUserAgent:
         atexit.register(self.stop)
         for warning in self._facts.warnings:
             log.warning("sip_library", warning=warning)
+        if self._settings.srtp != "off" and set(self._settings.transports) != {"tls"}:
+            log.warning("sip_srtp_keys_readable", remedy="SRTP keys travel in the SDP: let peers use tls alone")
         log.info(
             "sip_started",
             address=self._settings.bind_address,
@@ -80,6 +87,22 @@ class SipUserAgent:
     ) -> None:
         self.stop()
 
+    def accept_calls(self, accepting: bool) -> None:
+        """Whether peers that ask by OPTIONS hear that calls are taken (200) or not (503), where the build can say so.
+
+        It is 503 too while there is no room for a call. Offers themselves are the listener's to refuse.
+        """
+        self._accepting = accepting
+        self._post(self._tell_availability)
+
+    def _tick(self) -> None:
+        self._switch.tick()
+        self._tell_availability()
+
+    def _tell_availability(self) -> None:
+        room = self._accepting and not self._switch.closing and self.free_legs() >= LEGS_PER_CALL
+        answer_options(0 if room else UNAVAILABLE)
+
     def _opened(self) -> None:
         self._limit = call_limit()
         self._switch.open(self._endpoint.bound_port)
@@ -88,6 +111,11 @@ class SipUserAgent:
     def bound_port(self) -> int:
         """The SIP port in use."""
         return self._endpoint.bound_port
+
+    @property
+    def bound_tls_port(self) -> int:
+        """The port for SIP over TLS, 0 without it."""
+        return self._endpoint.bound_tls_port
 
     @property
     def max_legs(self) -> int:
@@ -139,6 +167,10 @@ class SipUserAgent:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""
         extra = dict(headers or {})
         self._post(lambda: self._switch.hangup(leg, code, extra))
+
+    def send_digits(self, leg: str, digits: str) -> None:
+        """Press keys towards the far end, as RFC 4733 events; nothing happens where the far end takes none."""
+        self._post(lambda: self._switch.send_digits(leg, digits))
 
     def _post(self, command: Command) -> bool:
         return self._endpoint.post(command)

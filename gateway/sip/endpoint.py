@@ -23,9 +23,9 @@ import pjsua2 as pj
 import structlog
 
 from gateway.sip.errors import PortTaken, SipError, StartFailed
-from gateway.sip.limits import quiet_before_start
+from gateway.sip.limits import TLS_TOO_OLD, quiet_before_start, tls_is_sound
 from gateway.sip.logbridge import DECORATION_SENDER_ONLY, LogBridge
-from gateway.sip.settings import SipSettings
+from gateway.sip.settings import SipSettings, Tls
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +60,7 @@ class SipEndpoint:
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self.bound_port = 0
+        self.bound_tls_port = 0
         self.posted = 0
         self.dropped = 0
         self.failed = 0
@@ -172,6 +173,8 @@ class SipEndpoint:
 
     def _open(self, endpoint: Any) -> None:
         settings = self._settings
+        if settings.tls is not None and not tls_is_sound():
+            raise StartFailed(TLS_TOO_OLD)
         quiet_before_start()
         endpoint.libCreate()
         endpoint.libInit(_library_config(settings))
@@ -188,7 +191,7 @@ class SipEndpoint:
             bound: list[int] = []
             port = settings.port
             try:
-                for transport in settings.transports:
+                for transport in (each for each in settings.transports if each != "tls"):
                     bound.append(_open_transport(endpoint, settings, transport, port))
                     port = port or _local_port(endpoint, bound[0])
             except pj.Error as error:
@@ -201,11 +204,26 @@ class SipEndpoint:
                 continue
             self.bound_port = port
             break
+        self._bind_tls(endpoint)
         if "udp" in settings.transports:
             host = "127.0.0.1" if settings.bind_address == "0.0.0.0" else settings.bind_address  # noqa: S104
             self._wake_to = (host, self.bound_port)
             self._wake_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._wake_socket.setblocking(False)
+
+    def _bind_tls(self, endpoint: Any) -> None:
+        tls = self._settings.tls
+        if tls is None:
+            return
+        try:
+            transport = endpoint.transportCreate(pj.PJSIP_TRANSPORT_TLS, _tls_config(self._settings, tls))
+        except pj.Error as error:
+            if error.status == _ADDRESS_IN_USE:
+                raise PortTaken(self._settings.bind_address, tls.port) from None
+            raise StartFailed(
+                f"SIP over TLS does not start with certificate {tls.certificate} and key {tls.key}: {error.reason}"
+            ) from None
+        self.bound_tls_port = _local_port(endpoint, int(transport))
 
     def _destroy(self, endpoint: Any) -> None:
         wake, self._wake_socket = self._wake_socket, None
@@ -258,6 +276,19 @@ def _open_transport(endpoint: Any, settings: SipSettings, transport: str, port: 
         config.publicAddress = settings.public_address
     kind = pj.PJSIP_TRANSPORT_UDP if transport == "udp" else pj.PJSIP_TRANSPORT_TCP
     return int(endpoint.transportCreate(kind, config))
+
+
+def _tls_config(settings: SipSettings, tls: Tls) -> Any:
+    config = pj.TransportConfig()
+    config.boundAddress = settings.bind_address
+    config.port = tls.port
+    if settings.public_address:
+        config.publicAddress = settings.public_address
+    secure = config.tlsConfig
+    secure.certFile, secure.privKeyFile, secure.CaListFile = tls.certificate, tls.key, tls.ca
+    secure.verifyServer = secure.verifyClient = secure.requireClientCert = tls.verify
+    secure.proto = pj.PJ_SSL_SOCK_PROTO_TLS1_2 | pj.PJ_SSL_SOCK_PROTO_TLS1_3
+    return config
 
 
 def _local_port(endpoint: Any, transport_id: int) -> int:

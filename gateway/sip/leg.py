@@ -56,6 +56,8 @@ class Leg:
     tap: LegTap
     call: SipCall | None = None
     port: LegPort | None = None
+    trunk: str = ""
+    """Whose call it is, of an incoming leg."""
     media_index: int = -1
     codec: str = ""
     ringing_code: int = 0
@@ -137,6 +139,10 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
             prm.opt.audioCount, prm.opt.videoCount = 1, 0
             prm.statusCode = ACCEPTED
 
+    def onCallRedirected(self, prm: Any) -> int:
+        """302 names an address of the callee's choice: not followed, for the dial plan alone says who is called."""
+        return int(pj.PJSIP_REDIRECT_REJECT)
+
     def onCallReplaceRequest(self, prm: Any) -> None:
         prm.statusCode = DECLINE
 
@@ -155,11 +161,8 @@ def message_source(event: Any) -> str:
 
 
 def media_ports(call: Any, media_index: int) -> tuple[int, ...]:
-    """Our RTP and RTCP port; empty before the library has opened them."""
-    try:
-        info = call.getMedTransportInfo(media_index)
-    except pj.Error:
-        return ()
+    """Our RTP and RTCP port of a stream that runs."""
+    info = call.getMedTransportInfo(media_index)
     names = (str(info.localRtpName), str(info.localRtcpName))
     return tuple(int(name.rpartition(":")[2]) for name in names if ":" in name)
 
@@ -174,6 +177,11 @@ def active_audio(info: Any) -> int | None:
         if media.type == pj.PJMEDIA_TYPE_AUDIO and media.status == pj.PJSUA_CALL_MEDIA_ACTIVE:
             return int(media.index)
     return None
+
+
+def has_agreed_media(info: Any) -> bool:
+    """Whether offer and answer have met at all, be it on hold."""
+    return any(media.type == pj.PJMEDIA_TYPE_AUDIO and media.status != pj.PJSUA_CALL_MEDIA_NONE for media in info.media)
 
 
 def rtp_counters(call: Any, media_index: int) -> dict[str, float]:

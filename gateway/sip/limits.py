@@ -37,6 +37,22 @@ class LibraryFacts:
     warnings: tuple[str, ...]
 
 
+TLS_TOO_OLD = (
+    "sip.transports has tls, but the pjsua2 at hand brings OpenSSL 1.0.2 (end of life): build one with "
+    "scripts/build-pjsua2, or leave tls out"
+)
+
+
+def _bundled() -> tuple[str, ...]:
+    binding = Path(str(pj.__file__)).resolve().parent
+    return tuple(sorted(p.name for p in binding.parent.glob("pjsua2*.libs/*.so*")))
+
+
+def tls_is_sound() -> bool:
+    """Whether the binding speaks TLS with a library that is still looked after."""
+    return not any(".so.1.0.2" in name and "ssl" in name for name in _bundled())
+
+
 def version_tuple(version: str) -> tuple[int, ...]:
     """``2.15.1`` and ``2.17-svn`` as numbers, for comparison."""
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
@@ -46,14 +62,12 @@ def library_facts() -> LibraryFacts:
     """Version, bundled libraries and what follows from them, without starting anything."""
     native = library()
     version = _symbol_text(native, "pj_get_version") or "unknown"
-    binding = Path(str(pj.__file__)).resolve().parent
-    bundled = tuple(sorted(p.name for p in binding.parent.glob("pjsua2*.libs/*.so*")))
     warnings = []
     if version == "unknown" or version_tuple(version) < FIXED_SINCE:
         warnings.append(f"pjsip {version} lacks security fixes of 2.17: keep its SIP port away from the open internet")
-    if any(".so.1.0.2" in name and "ssl" in name for name in bundled):
+    if not tls_is_sound():
         warnings.append("the binding brings OpenSSL 1.0.2 (end of life): TLS is not offered with this build")
-    return LibraryFacts(version, hasattr(pj.MediaFrame, "read_bytes"), bundled, tuple(warnings))
+    return LibraryFacts(version, hasattr(pj.MediaFrame, "read_bytes"), _bundled(), tuple(warnings))
 
 
 def call_limit() -> int:

@@ -122,7 +122,11 @@ _PRIVATE_LINE = re.compile(r"dtmf|digit", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
-    """A library's log line without user parts, display names and long numbers; empty when it is about digits."""
+    """A library's log line without user parts, display names and long numbers; empty when it is about digits.
+
+    Of several lines only the first is kept: behind it the library shows the message it could not read.
+    """
+    text = text.partition("\n")[0]
     if _PRIVATE_LINE.search(text):
         return ""
     for pattern, replacement in _REDACTIONS:

@@ -41,3 +41,15 @@ def answer_in_dialog(received: Any, code: int) -> bool:
     respond.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 3]
     dialog = find(int(received))
     return bool(dialog) and respond(dialog, int(received), code, None, None, None) == 0
+
+
+def answer_options(code: int) -> bool:
+    """Answer OPTIONS with a refusal from now on, or with 0 as the library does; False where the build cannot.
+
+    Only the gateway's own build can (scripts/pjsua2/options-code.patch): the library takes OPTIONS before anybody else.
+    """
+    native = library()
+    if native is None or not hasattr(native, "pjsua_options_code"):
+        return False
+    ctypes.c_int.in_dll(native, "pjsua_options_code").value = code
+    return True

@@ -44,5 +44,8 @@ class UserAgent(Protocol):
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""
 
+    def send_digits(self, leg: str, digits: str) -> None:
+        """Press keys towards the far end, as RFC 4733 events."""
+
     def statistics(self) -> dict[str, Any]:
         """Legs, limits, library version, RTP counters of each leg, worst callback gap."""

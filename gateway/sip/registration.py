@@ -29,7 +29,7 @@ ANSWER_NS = 5_000_000_000
 """A registrar that has not answered after this long is given up for now; the library itself would wait 32 s."""
 ROUND_S = 2.0
 LONGEST_ROUND_S = 300.0
-_URI = re.compile(r"sip:(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?(;transport=(udp|tcp))?\Z", re.IGNORECASE)
+_URI = re.compile(r"sip:(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?(;transport=(udp|tcp|tls))?\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

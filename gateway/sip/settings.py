@@ -12,7 +12,19 @@ from gateway.sip.registration import Registration
 
 CODECS_HZ = {"PCMU": 8000, "PCMA": 8000, "G722": 16_000}
 """Codecs, and the rate of the sound that they carry. (G.722 counts its RTP time at 8000 Hz all the same, RFC 3551.)"""
-TRANSPORTS = frozenset({"udp", "tcp"})
+TRANSPORTS = frozenset({"udp", "tcp", "tls"})
+SRTP = ("off", "optional", "mandatory")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """SIP over TLS: own port and certificate; ``verify`` demands one of the peer that ``ca`` (PEM) signed."""
+
+    certificate: str
+    key: str
+    port: int = 5061
+    ca: str = ""
+    verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,13 @@ class SipSettings:
     """The bridge's rate: 8000 takes half the CPU of 16000."""
     trunks: tuple[Trunk, ...] = ()
     allow_loopback: bool = True
+    calls_per_s: float = 2.0
+    """New calls a second that one untrusted source may try in the long run, after a burst of ``calls_burst``."""
+    calls_burst: int = 10
     registrations: tuple[Registration, ...] = ()
+    tls: Tls | None = None
+    srtp: str = "off"
+    """Encrypted sound with keys in the SDP (SDES): ``mandatory`` refuses a plain offer with 488."""
     user_agent: str = "voice-gateway"
     from_user: str = "gateway"
     max_legs: int | None = None
@@ -45,6 +63,10 @@ class SipSettings:
     """PJSIP's own scale, 0 fatal to 5 trace; from 4 on it prints whole messages, which are logged under ``pii.``."""
 
     def __post_init__(self) -> None:
+        self._check_addresses()
+        self._check_choices()
+
+    def _check_addresses(self) -> None:
         for name, value in (("bind_address", self.bind_address), ("public_address", self.public_address)):
             if value is not None:
                 try:
@@ -58,17 +80,23 @@ class SipSettings:
                 raise BadSettings(f"sip.rtp_networks: {network!r} is not an IPv4 network") from error
         if not 0 <= self.port <= 65_535:
             raise BadSettings(f"sip.port {self.port} is not in 0..65535")
+        # pjsip walks the range in steps of two from an even start; a leg takes an RTP and an RTCP port
+        if not 1024 <= self.rtp_port_min < self.rtp_port_max <= 65_535 or self.rtp_port_min % 2:
+            raise BadSettings(f"sip.rtp_port_min {self.rtp_port_min} must be even, above 1023 and below rtp_port_max")
+
+    def _check_choices(self) -> None:
         if not self.transports or not set(self.transports) <= TRANSPORTS:
             raise BadSettings(f"sip.transports {self.transports} must be some of {sorted(TRANSPORTS)}")
+        if ("tls" in self.transports) != (self.tls is not None):
+            raise BadSettings("sip.transports tls goes with sip.tls_certificate and sip.tls_key")
+        if self.srtp not in SRTP:
+            raise BadSettings(f"sip.srtp {self.srtp!r} must be one of {', '.join(SRTP)}")
         if not self.codecs or not set(self.codecs) <= CODECS_HZ.keys():
             raise BadSettings(f"sip.codecs {self.codecs} must be some of {sorted(CODECS_HZ)}")
         if self.media_rate_hz not in (8000, 16_000):
             raise BadSettings(f"sip.media_rate_hz {self.media_rate_hz} must be 8000 or 16000")
         if max(CODECS_HZ[codec] for codec in self.codecs) > self.media_rate_hz:
             raise BadSettings("sip.codecs has G722, which carries 16 kHz: set sip.media_rate_hz to 16000")
-        # pjsip walks the range in steps of two from an even start; a leg takes an RTP and an RTCP port
-        if not 1024 <= self.rtp_port_min < self.rtp_port_max <= 65_535 or self.rtp_port_min % 2:
-            raise BadSettings(f"sip.rtp_port_min {self.rtp_port_min} must be even, above 1023 and below rtp_port_max")
         if self.max_legs is not None and self.max_legs < 1:
             raise BadSettings(f"sip.max_legs {self.max_legs} must be at least 1")
 

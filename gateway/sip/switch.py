@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network
 from typing import Any
@@ -17,12 +18,13 @@ from typing import Any
 import pjsua2 as pj
 import structlog
 
-from gateway.sip.access import AccessList, Trunk, source_ip
-from gateway.sip.account import FORBIDDEN, ExtensionAccount, LocalAccount, account_config
+from gateway.sip.access import Trunk, source_ip
+from gateway.sip.account import ExtensionAccount, LocalAccount, account_config
+from gateway.sip.admission import CHALLENGED, Admissions, Refusal
 from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.knock import Knocks
-from gateway.sip.leg import Leg, SipCall, active_audio, media_ports, rtp_counters
+from gateway.sip.leg import Leg, SipCall, active_audio, has_agreed_media, media_ports, rtp_counters
 from gateway.sip.message import (
     bare_uri,
     extension_headers,
@@ -54,10 +56,11 @@ class LegSwitch:
         self._settings = settings
         self._on_event = on_event
         # also proves the trunks before anything is started; the registrars' addresses are looked up in `open`
-        self._access = AccessList(settings.trunks, allow_loopback=settings.allow_loopback)
+        self._admissions = self._make_admissions(settings.trunks)
         self._extensions: tuple[Extension, ...] = ()
         self._gate = RtpGate(tuple(map(IPv4Network, settings.rtp_networks)))
         self._knocks = Knocks(settings.bind_address)
+        self._turned_away: set[SipCall] = set()
         self._legs: dict[str, Leg] = {}
         self._account: LocalAccount | None = None
         self._copy: Callable[[], FrameCopy] = choose_copy()
@@ -89,11 +92,22 @@ class LegSwitch:
         """Make the accounts; calls may come from here on. ValueError: a registrar's name has no address."""
         settings = self._settings
         registrars = tuple(Trunk(each.name, registrar_networks(each), each.trusted) for each in settings.registrations)
-        self._access = AccessList((*settings.trunks, *registrars), allow_loopback=settings.allow_loopback)
+        self._admissions = self._make_admissions((*settings.trunks, *registrars))
         self._account = LocalAccount(self.incoming)
         self._account.create(account_config(settings, bound_port))
         # to keep gateways from knocking at the same moment, not to keep a secret
         self._extensions = tuple(self._extension(each, bound_port, random.Random()) for each in settings.registrations)  # noqa: S311
+
+    def _make_admissions(self, trunks: tuple[Trunk, ...]) -> Admissions:
+        settings = self._settings
+        return Admissions(
+            trunks,
+            allow_loopback=settings.allow_loopback,
+            calls_per_s=settings.calls_per_s,
+            burst=settings.calls_burst,
+            realm=settings.user_agent,
+            secret=secrets.token_bytes(32),
+        )
 
     def _extension(self, wanted: Registration, bound_port: int, chance: random.Random) -> Extension:
         accounts = []
@@ -120,6 +134,7 @@ class LegSwitch:
         for leg in list(self._legs.values()):
             self._release(leg)
             self._say(Ended(leg.id, UNAVAILABLE, "Gateway stopped", by_remote=False))
+        self._turned_away.clear()
         extensions, self._extensions = self._extensions, ()
         for extension in extensions:
             extension.release()
@@ -175,6 +190,15 @@ class LegSwitch:
         if leg is not None:
             self._end(leg, code, self._checked(headers))
 
+    def send_digits(self, leg_id: str, digits: str) -> None:
+        leg = self._find(leg_id)
+        if leg is None or leg.call is None or not leg.confirmed:
+            return
+        try:
+            leg.call.dialDtmf(digits)
+        except pj.Error as error:  # the far end did not agree to telephone events
+            log.warning("digits_not_sent", leg=leg_id, reason=str(error.reason))
+
     def tick(self) -> None:
         """Once a second: look after registrations and dials, sample the counters of all legs.
 
@@ -206,25 +230,29 @@ class LegSwitch:
     def incoming(self, account: LocalAccount, call_id: int, source: str, message: str) -> None:
         call = SipCall(account, self, call_id)
         ip = source_ip(source)
-        admission = self._access.admit(ip)
-        if admission is None or self.closing:
-            self.counts["refused"] += 1
-            log.warning("call_refused", source_ip=ip, reason="closing" if self.closing else "not-in-access-list")
-            call.hangup(self._operation(UNAVAILABLE if admission else FORBIDDEN, []))
+        live = Counter(leg.trunk for leg in self._legs.values() if leg.incoming)
+        verdict = self._admissions.judge(ip, message, live, time.monotonic_ns())
+        if self.closing and not isinstance(verdict, Refusal):
+            verdict = Refusal("closing", UNAVAILABLE)
+        if isinstance(verdict, Refusal):
+            if verdict.reason != CHALLENGED:
+                self.counts["refused"] += 1
+                log.warning("call_refused", source_ip=ip, reason=verdict.reason, code=verdict.code)
+            self._turn_away(call, verdict)
             return
         leg = self._add(f"in-{secrets.token_hex(6)}", incoming=True)
+        leg.trunk = verdict.trunk
         leg.call, call.leg = call, leg
         leg.signalling_ip = ip
-        self._admit_sound(leg)
         self.counts["incoming"] += 1
         self._say(
             Incoming(
                 leg=leg.id,
                 source_ip=ip,
-                trunk=admission.trunk,
+                trunk=verdict.trunk,
                 dialled=uri_user(request_uri(message)),
                 caller=uri_user(header_value(message, "from")),
-                headers=extension_headers(message) if admission.trusted else {},
+                headers=extension_headers(message) if verdict.trusted else {},
             )
         )
 
@@ -236,6 +264,7 @@ class LegSwitch:
             self._admit_sound(leg)
         if info.state == pj.PJSIP_INV_STATE_DISCONNECTED:
             call.leg = None
+            self._turned_away.discard(call)
             if leg is not None:
                 self._release(leg)
                 code, phrase = int(info.lastStatusCode), str(info.lastReason)
@@ -253,6 +282,9 @@ class LegSwitch:
         elif info.state == pj.PJSIP_INV_STATE_CONFIRMED and not leg.confirmed:
             leg.confirmed = True
             self._say(Answered(leg.id))
+            if not has_agreed_media(info):  # an ACK that owes us the answer to our offer (A04)
+                log.warning("no_answer_to_offer", leg=leg.id)
+                self._end(leg, 0, [])
 
     def call_media(self, call: SipCall) -> None:
         """Wire the leg's port to what was negotiated.
@@ -272,8 +304,8 @@ class LegSwitch:
             return
         stream = call.getStreamInfo(index)
         codec = str(stream.codecName)
-        leg.media_ip = str(stream.remoteRtpAddress).rpartition(":")[0]
-        self._admit_sound(leg, index)
+        leg.media_index, leg.media_ip = index, str(stream.remoteRtpAddress).rpartition(":")[0]
+        self._admit_sound(leg)
         sound = call.getAudioMedia(index)
         if leg.port is None:
             leg.port = LegPort(leg.tap, self._copy())
@@ -282,7 +314,6 @@ class LegSwitch:
             leg.tap.set_active(True)
         leg.port.startTransmit(sound)
         sound.startTransmit(leg.port)
-        leg.media_index = index
         if not was_active or codec != leg.codec:
             leg.codec = codec
             self._say(MediaActive(leg.id, codec, leg.tap.rate_hz))
@@ -318,6 +349,16 @@ class LegSwitch:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
+    def _turn_away(self, call: SipCall, refusal: Refusal) -> None:
+        """Refuse an INVITE inside its own callback. A hang-up there would lose the headers; an answer is kept by the
+        library until the media is made, and the call has to live until then."""
+        self._turned_away.add(call)
+        try:
+            call.answer(self._operation(refusal.code, list(refusal.headers.items())))
+        except pj.Error as error:
+            log.warning("refusal_failed", code=refusal.code, reason=str(error.reason))
+            self._turned_away.discard(call)
+
     def _add(self, leg_id: str, *, incoming: bool) -> Leg:
         leg = Leg(leg_id, incoming, LegTap(leg_id, time.monotonic_ns, self._settings.media_rate_hz))
         self._legs[leg_id] = leg
@@ -351,10 +392,10 @@ class LegSwitch:
         except pj.Error as error:
             log.warning("hangup_failed", leg=leg.id, reason=str(error.reason))
 
-    def _admit_sound(self, leg: Leg, media_index: int = 0) -> None:
+    def _admit_sound(self, leg: Leg) -> None:
         """Hear the peer and nobody else, as far as is known by now who that is."""
-        if leg.call is not None:
-            self._gate.admit(leg.id, media_ports(leg.call, media_index), (leg.signalling_ip, leg.media_ip))
+        if leg.call is not None and leg.media_index >= 0:
+            self._gate.admit(leg.id, media_ports(leg.call, leg.media_index), (leg.signalling_ip, leg.media_ip))
 
     def _release(self, leg: Leg) -> None:
         """Forget a leg: port destroyed, call dropped, counters kept in the sums."""

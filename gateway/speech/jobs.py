@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gateway.text.pronunciation import Spoken
-
 MODEL_RATE_HZ = 16_000
 """Every recogniser here is fed 16 kHz mono."""
 
@@ -53,8 +51,8 @@ class SynthesizeTask:
     language: str
     voice: str | None = None
     tempo: float = 1.0
-    pronounced: tuple[Spoken, ...] = ()
-    """How words of the text are spoken."""
+    pitch: float = 1.0
+    """A factor on the voice's own pitch."""
 
 
 Task = RecognizeTask | TranslateTask | SynthesizeTask

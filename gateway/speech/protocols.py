@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.speech.jobs import Priority, Recognition, Speech, Task, Translation
-from gateway.text.pronunciation import Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,6 @@ class SynthesizerCapabilities:
     voices: Mapping[str, tuple[str, ...]]
     rate_hz: int
     streams: bool
-    ipa: bool = False
-    """Takes pronunciations in IPA."""
 
 
 class Recognizer(Protocol):
@@ -70,18 +67,9 @@ class Synthesizer(Protocol):
     capabilities: SynthesizerCapabilities
 
     def synthesize(
-        self,
-        text: str,
-        *,
-        language: str,
-        voice: str | None = None,
-        tempo: float = 1.0,
-        pronounced: Sequence[Spoken] = (),
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
     ) -> Speech:
-        """Speak the text. Text without anything to say gives empty PCM; LookupError names a missing voice.
-
-        ``pronounced`` gives words of the text in IPA, to an engine that takes it.
-        """
+        """Speak the text. Text without anything to say gives empty PCM; LookupError names a missing voice."""
 
 
 class Ticket(Protocol):
@@ -90,8 +78,11 @@ class Ticket(Protocol):
     async def result(self) -> Any:
         """Wait for the `Done`; raises WorkerLost, TaskFailed, QueueFull (shed while it waited) or CancelledError."""
 
-    def cancel(self) -> bool:
-        """Withdraw it if it has not started; True when it will never run. A started task runs on, unheard."""
+    def cancel(self) -> None:
+        """Nobody wants the result any more. A task that has started runs on, unheard."""
+
+    def withdraw(self) -> bool:
+        """Cancel it if it has not started, and only then; True when it will never run."""
 
     def promote(self, priority: Priority) -> None:
         """Raise its urgency, e.g. from PREPARE to FINAL when silence was confirmed; QueueFull at the new bound."""

@@ -123,9 +123,17 @@ class LocalTicket:
         # The shield keeps the task when one who waits for it is cancelled.
         return await asyncio.shield(self._entry.payload.future)
 
-    def cancel(self) -> bool:
-        """Withdraw it; True when it had not started and never will. A started task runs on, unheard."""
-        return self._service._cancel(self._entry)
+    def cancel(self) -> None:
+        """Nobody wants the result any more. A task that has started runs on, unheard."""
+        self._service._scheduler.cancel(self._entry)
+        self._entry.payload.future.cancel()
+
+    def withdraw(self) -> bool:
+        """Cancel it if it has not started, and only then; True when it will never run."""
+        withdrawn = self._service._scheduler.cancel(self._entry)
+        if withdrawn:
+            self._entry.payload.future.cancel()
+        return withdrawn
 
     def promote(self, priority: Priority) -> None:
         """Raise its urgency while it waits; later, or to a lower one: no effect. QueueFull leaves it as it was."""
@@ -449,11 +457,6 @@ class LocalSpeechService:
             pool.shutdown(wait=False)
 
     # -- small change --------------------------------------------------------------------------------------------
-
-    def _cancel(self, entry: Entry[_Job]) -> bool:
-        withdrawn = self._scheduler.cancel(entry)
-        entry.payload.future.cancel()
-        return withdrawn
 
     def _nudge_all(self) -> None:
         # All of them: one that is woken may be about to leave, and the task would lie until the next submit.

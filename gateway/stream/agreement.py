@@ -15,7 +15,9 @@ common prefix of the last n hypotheses is committed. Added here, because telepho
   nothing), so that only what follows the committed part is new;
 * a loop ("you have success. Congratulations, you have success. …") is cut after its first round: two looping
   hypotheses agree with each other, and that proves nothing;
-* an improbable word needs one agreement more, and the step says from where a second look is worth its cost;
+* an improbable word needs one agreement more: the next hypothesis, over the sound behind the last trimmed border, is
+  its second look. (A look of its own was measured on 120 noisy prompts: the word error rate went from 7.4 to 7.3 %,
+  one sentence better and one worse, for a decoding more in every sixth sentence.);
 * a tail that will not settle is committed by force, so that stable text and trimming never wait for ever.
 """
 
@@ -54,14 +56,12 @@ class Hypothesis:
 class AgreementStep:
     """What a hypothesis changed: ``committed`` are the newly final words, ``unstable`` the rest, which may change.
 
-    ``is_preview`` is True only when there is text that was not shown before. ``recheck_from`` is the first sample of
-    an improbable word that holds up agreed text: decoding again from shortly before it is worth it.
+    ``is_preview`` is True only when there is text that was not shown before.
     """
 
     committed: tuple[Word, ...]
     unstable: tuple[Word, ...]
     is_preview: bool
-    recheck_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,11 @@ class Agreement:
             self._counts["empty"] += 1
             return AgreementStep((), tuple(each.word for each in self._rest), is_preview=False)
         self._witness(rest, hypothesis.end_sample)
-        count, doubted = self._agreed(rest)
+        count = self._agreed(rest)
         count = max(count, self._forced(len(rest), count))
         committed = self._commit(rest[:count])
         self._rest = rest[count:]
-        recheck_from = doubted.first_sample if doubted is not None and count < len(rest) else None
-        return AgreementStep(committed, tuple(each.word for each in self._rest), self._is_new(), recheck_from)
+        return AgreementStep(committed, tuple(each.word for each in self._rest), self._is_new())
 
     def finish(self, hypothesis: Hypothesis | None) -> AgreementStep:
         """The final hypothesis: all that follows the committed words is final.
@@ -235,16 +234,16 @@ class Agreement:
                 break
             now.agreed = before.agreed + grown
 
-    def _agreed(self, rest: Sequence[_Candidate]) -> tuple[int, Word | None]:
-        """How many words may be committed, and the improbable word that alone stops the next."""
+    def _agreed(self, rest: Sequence[_Candidate]) -> int:
+        """How many words may be committed."""
         edge = len(rest) - self._hold_back
         for at, each in enumerate(rest):
             needed = self._agree if at < edge else self._confirm_tail
             confidence = each.word.confidence
             doubtful = confidence is not None and confidence < self._doubt_below
             if each.agreed < needed + doubtful:
-                return at, each.word if doubtful and each.agreed >= needed else None
-        return len(rest), None
+                return at
+        return len(rest)
 
     def _forced(self, length: int, agreed: int) -> int:
         """Words to commit although they are not agreed: the tail was too long for three hypotheses in a row."""

@@ -4,14 +4,18 @@
 Translated speech is often longer than what was said, and it may only be spoken one clause after the other. What waits
 is bounded by four steps, each of which costs the listener more than the one before:
 
-1. **tempo**: speak faster, up to 1.3 times, pitch kept, at most 0.05 more from clause to clause;
+1. **tempo**: speak faster, up to 1.3 times, pitch kept, at most 0.1 more from clause to clause;
 2. **pauses**: shorten the pauses between clauses;
 3. **merge**: synthesize waiting clauses as one, which saves their final lengthenings and pauses;
 4. **drop**: leave out the oldest that wait, and tell the listener so.
 
 The *lag* is how long the newest clause would wait at normal tempo: the rest of what is being played plus all waiting
-clauses but the newest. So a single long clause causes no haste, and the newest clause is never dropped. What waits in
-all is at most the hard bound plus one clause.
+clauses but the newest. So a single long clause is never dropped for being long, and the newest clause never at all.
+What waits in all is at most the hard bound plus one clause.
+
+Tempo and pauses also follow how far *behind* the interpreter is: how long ago the talker finished the clause that is
+about to be spoken. A translation that is a little longer than what was said lets no queue grow for a long time, yet
+each clause comes later than the one before.
 
 Each step is taken above its limit and given back only when the lag has stayed below a part of that limit for a while.
 """
@@ -22,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NORMAL_PERCENT = 100
-TEMPO_STEP_PERCENT = 5  # a change from clause to clause that listeners do not notice
+TEMPO_STEP_PERCENT = 10  # a talker who hurries changes as much from clause to clause
 GAP_STEP_PERCENT = 25
 
 
@@ -30,8 +34,8 @@ GAP_STEP_PERCENT = 25
 class LagBudget:
     """The lags, in ms, above which each step begins, and how far it goes."""
 
-    tempo_ms: int = 1500
-    pauses_ms: int = 3000
+    tempo_ms: int = 1000
+    pauses_ms: int = 2200
     """Here the tempo wanted is the fastest."""
     merge_ms: int = 5000
     hard_ms: int = 12_000
@@ -91,7 +95,7 @@ class LagPolicy:
         self._merging = False
         self._calm_since: dict[str, int] = {}
         self._last_notice_ns: int | None = None
-        self._lag_ms = self._longest_lag_ms = 0
+        self._lag_ms = self._longest_lag_ms = self._haste_ms = 0
         self._counts = dict.fromkeys(
             (
                 "clauses",
@@ -108,8 +112,11 @@ class LagPolicy:
             0,
         )
 
-    def next(self, waiting: Sequence[Waiting], now_ns: int, *, playing_ms: int = 0) -> LagAction:
-        """Call once per synthesis, oldest clause first; ``playing_ms`` is what is left of the sound being played.
+    def next(self, waiting: Sequence[Waiting], now_ns: int, *, playing_ms: int = 0, behind_ms: int = 0) -> LagAction:
+        """Call once per synthesis, oldest clause first.
+
+        ``playing_ms`` is what is left of the sound being played, ``behind_ms`` how long ago the talker finished the
+        oldest clause that waits.
 
         ValueError when nothing waits.
         """
@@ -118,6 +125,7 @@ class LagPolicy:
         self._observe(playing_ms + sum(each.speech_ms for each in waiting[:-1]))
         dropped = self._drop(waiting)
         kept = waiting[len(dropped) :]
+        self._haste_ms = max(self._lag_ms, behind_ms)
         self._set_tempo(now_ns)
         self._set_gap(now_ns)
         merge = self._merge(kept, now_ns)
@@ -157,10 +165,10 @@ class LagPolicy:
 
     def _set_tempo(self, now_ns: int) -> None:
         budget = self.budget
-        over = min(max(self._lag_ms - budget.tempo_ms, 0), budget.pauses_ms - budget.tempo_ms)
+        over = min(max(self._haste_ms - budget.tempo_ms, 0), budget.pauses_ms - budget.tempo_ms)
         room = budget.fastest_percent - NORMAL_PERCENT
         wanted = NORMAL_PERCENT + room * over // (budget.pauses_ms - budget.tempo_ms)
-        calm = self._calm("tempo", budget.tempo_ms, now_ns)
+        calm = self._calm("tempo", self._haste_ms, budget.tempo_ms, now_ns)
         if wanted > self._tempo_percent:
             self._tempo_percent = min(wanted, self._tempo_percent + TEMPO_STEP_PERCENT)
             self._counts["tempo_up"] += 1
@@ -169,8 +177,8 @@ class LagPolicy:
             self._counts["tempo_down"] += 1
 
     def _set_gap(self, now_ns: int) -> None:
-        calm = self._calm("pauses", self.budget.pauses_ms, now_ns)
-        if self._lag_ms > self.budget.pauses_ms and self._gap_percent > self.budget.shortest_gap_percent:
+        calm = self._calm("pauses", self._haste_ms, self.budget.pauses_ms, now_ns)
+        if self._haste_ms > self.budget.pauses_ms and self._gap_percent > self.budget.shortest_gap_percent:
             self._gap_percent = max(self.budget.shortest_gap_percent, self._gap_percent - GAP_STEP_PERCENT)
             self._counts["gap_shortened"] += 1
         elif calm and self._gap_percent < NORMAL_PERCENT:
@@ -178,7 +186,7 @@ class LagPolicy:
             self._counts["gap_lengthened"] += 1
 
     def _merge(self, waiting: Sequence[Waiting], now_ns: int) -> tuple[str, ...]:
-        calm = self._calm("merge", self.budget.merge_ms, now_ns)
+        calm = self._calm("merge", self._lag_ms, self.budget.merge_ms, now_ns)
         if self._lag_ms > self.budget.merge_ms:
             self._merging = True
         elif calm:
@@ -198,9 +206,9 @@ class LagPolicy:
         self._counts["merged_clauses"] += len(merged)
         return merged
 
-    def _calm(self, step: str, limit_ms: int, now_ns: int) -> bool:
-        """True when the lag has been below the part of ``limit_ms`` that gives a step back, and for long enough."""
-        if self._lag_ms * 100 >= limit_ms * self.budget.release_percent:
+    def _calm(self, step: str, lag_ms: int, limit_ms: int, now_ns: int) -> bool:
+        """True when a lag has been below the part of ``limit_ms`` that gives a step back, and for long enough."""
+        if lag_ms * 100 >= limit_ms * self.budget.release_percent:
             self._calm_since.pop(step, None)
             return False
         return now_ns - self._calm_since.setdefault(step, now_ns) >= self.budget.calm_ms * 1_000_000

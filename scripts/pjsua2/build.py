@@ -49,6 +49,7 @@ WRAPPER_FLAGS = "-fno-strict-aliasing -w"  # SWIG's own code warns by the thousa
 PROGRAMS = {"swig": "swig", "g++": "g++", "make": "make", "patch": "patch"}
 HEADERS = {
     "srtp2/srtp.h": "libsrtp2-dev",
+    "speex/speex.h": "libspeex-dev",  # only looked for
     "speex/speex_resampler.h": "libspeexdsp-dev",
     "openssl/ssl.h": "libssl-dev",
     "uuid/uuid.h": "uuid-dev",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -19,13 +20,13 @@ from gateway.call.events import CallEvent
 from gateway.settings import load_settings
 from gateway.sip.events import Answered, Ended
 from gateway.state import StateStore, open_store
-from gateway.state.embedded import EmbeddedRedis
 from tests.call.scripted_exchange import Exchange
 
 ROUTES = [
     {"number": "7001", "from": "xx", "to": "yy", "destination": "sip:seven@host"},
     {"prefix": "8", "from": "yy", "to": "xx", "destination": "sip:{rest}@trunk"},
 ]
+REDIS = "TEST_API_REDIS"
 CREATED = "2026-01-01T00:00:00+00:00"
 
 
@@ -42,7 +43,7 @@ class Room:
     def client(self, role: str | None = "admin", **more: Any) -> httpx2.AsyncClient:
         """A client with a token of a role, or without one."""
         headers = {"Authorization": f"Bearer {self.tokens[role]}"} if role else {}
-        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=20, trust_env=False, **more)
+        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=20, trust_env=False, verify=False, **more)
 
     def publish(self, call: str, kind: str, **data: Any) -> None:
         """An event, as the call room tells it."""
@@ -86,11 +87,16 @@ def utterance(number: int, said: str, spoken: str, party: str = "a") -> dict[str
     }
 
 
+async def store(work: Path, name: str, **more: Any) -> StateStore:
+    """A gateway's state in the tests' Redis, apart from that of other tests."""
+    return await open_store(url=os.environ[REDIS], prefix=work.name.replace("[", ".").strip("]"), instance=name, **more)
+
+
 @asynccontextmanager
 async def room(
-    work: Path, *, name: str = "one", redis: str | None = None, settings: Mapping[str, Any] | None = None, free: int = 4
+    work: Path, *, name: str = "one", settings: Mapping[str, Any] | None = None, free: int = 4
 ) -> AsyncIterator[Room]:
-    """A gateway's API; of its own Redis unless one is given."""
+    """A gateway's API. Those of one test (``work``) share what they keep in Redis."""
     folder = work / name
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.yaml"
@@ -103,7 +109,7 @@ async def room(
     roles = ("monitor", "viewer", "auditor", "operator", "admin")
     tokens = {role: files.create(role, role, created=CREATED)[1] for role in roles}
     async with AsyncExitStack() as stack:
-        state = await open_store(url=redis, instance=name, transcript_ttl_s=loaded.settings.api.transcript_ttl_s)
+        state = await store(work, name, transcript_ttl_s=loaded.settings.api.transcript_ttl_s)
         stack.push_async_callback(state.close)
         dialplan = load_dialplan(plan)
         exchange = Exchange(free, dialplan=dialplan, register=state, terms=state)
@@ -121,16 +127,6 @@ async def room(
         stack.push_async_callback(api.stop)
         api.opened({"voices": {"xx": ["max", "mia"], "yy": ["yan"]}})
         yield Room(api, exchange, state, tokens)
-
-
-@asynccontextmanager
-async def shared_redis() -> AsyncIterator[str]:
-    """The URL of a server for several gateways."""
-    redis = EmbeddedRedis()
-    try:
-        yield await redis.start()
-    finally:
-        await redis.stop()
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.call import termination
-from gateway.state import open_store
-from tests.api.control_room import Room, room, run, shared_redis, utterance
+from tests.api.control_room import Room, room, run, store, utterance
 
 pytestmark = pytest.mark.unit
 
@@ -44,35 +43,37 @@ def test_a3_click_to_call_dials_both_parties_each_with_language_and_voice(tmp_pa
     run(work())
 
 
-@pytest.mark.parametrize(
-    ("role", "to", "status"),
-    [
-        ("operator", "sip:ana@192.0.2.1", 403),
-        ("operator", "sip:5551@pbx.example", 201),
-        ("operator", "sip:5551@pbx.example;transport=tcp", 201),
-        ("operator", "sip:x@evil.example;foo=@pbx.example", 403),
-        ("operator", "sip:x@evil.example?to=@pbx.example", 403),
-        ("operator", "sip:5551@pbx.example.evil.example", 403),
-        ("operator", "8123", 201),
-        ("operator", "9", 422),
-        ("operator", "tel:+123", 422),
-        ("admin", "sip:ana@192.0.2.1", 201),
-        ("admin", "sip:a b@192.0.2.1", 422),
-        ("auditor", "7001", 403),
-        ("viewer", "7001", 403),
-    ],
-)
-def test_where_a_call_may_go_depends_on_plan_settings_and_role(tmp_path: Path, role: str, to: str, status: int) -> None:
+WHERE = [
+    ("operator", "sip:ana@192.0.2.1", 403),
+    ("operator", "sip:5551@pbx.example", 201),
+    ("operator", "sip:5551@pbx.example;transport=tcp", 201),
+    ("operator", "sip:x@evil.example;foo=@pbx.example", 403),
+    ("operator", "sip:x@evil.example?to=@pbx.example", 403),
+    ("operator", "sip:5551@pbx.example.evil.example", 403),
+    ("operator", "8123", 201),
+    ("operator", "9", 422),
+    ("operator", "tel:+123", 422),
+    ("admin", "sip:ana@192.0.2.1", 201),
+    ("admin", "sip:a b@192.0.2.1", 422),
+    ("auditor", "7001", 403),
+    ("viewer", "7001", 403),
+]
+
+
+def test_where_a_call_may_go_depends_on_plan_settings_and_role(tmp_path: Path) -> None:
     async def work() -> None:
-        async with room(tmp_path, settings={"destinations": ["sip:*@pbx.example"]}) as one, one.client(role) as client:
-            order = {"a": {"to": to, "language": "xx"}, "b": {"to": "7001"}}
-            answer = await client.post("/v1/calls", json=order)
-            assert answer.status_code == status, answer.text
-            assert to not in answer.text, "a refusal does not repeat the number"
-            if status == 201:
-                await one.end(answer.json()["id"])
-            else:
-                assert one.exchange.phones.done == []
+        async with room(tmp_path, settings={"destinations": ["sip:*@pbx.example"]}, free=40) as one:
+            for role, to, status in WHERE:
+                dialled = len(one.exchange.phones.done)
+                async with one.client(role) as client:
+                    order = {"a": {"to": to, "language": "xx"}, "b": {"to": "7001"}}
+                    answer = await client.post("/v1/calls", json=order)
+                assert answer.status_code == status, (role, to, answer.text)
+                assert to not in answer.text, "neither a call nor a refusal shows the number"
+                if status == 201:
+                    await one.end(answer.json()["id"])
+                else:
+                    assert len(one.exchange.phones.done) == dialled
 
     run(work())
 
@@ -114,8 +115,8 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     """PATCH a live call, wherever the client's gateway is."""
     change = {
         "mode": "simultaneous",
-        "a": {"voice": "mia"},
-        "b": {"mode": "consecutive"},
+        "a": {"voice": "mia", "tempo": 1.2},
+        "b": {"mode": "consecutive", "original": True},
         "paused": True,
         "hotwords": {"xx": ["Acme"]},
     }
@@ -129,6 +130,8 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     assert (there.voice, back.voice) == (None, "mia")
     assert "Acme" in there.lexicon.hotwords
     assert call.b_to_a.paused
+    assert call.a.playout.statistics()["tempo"] == 1.2
+    assert call.b.playout.statistics()["original"]["on"]
     resumed = await client.patch(
         f"/v1/calls/{call_id}", json={"paused": False, "a": {"language": "yy"}, "b": {"language": "xx"}}
     )
@@ -156,9 +159,8 @@ def test_s1_18_a_live_call_is_changed(tmp_path: Path) -> None:
 def test_c8_any_gateway_reaches_a_call_of_another_through_redis(tmp_path: Path) -> None:
     async def work() -> None:
         async with (
-            shared_redis() as url,
-            room(tmp_path, name="one", redis=url) as one,
-            room(tmp_path, name="two", redis=url) as two,
+            room(tmp_path, name="one") as one,
+            room(tmp_path, name="two") as two,
             two.client("operator") as client,
         ):
             call_id = await one.bridge()
@@ -185,10 +187,12 @@ def test_c8_any_gateway_reaches_a_call_of_another_through_redis(tmp_path: Path) 
     run(work())
 
 
-def test_a_call_whose_gateway_does_not_answer_is_told_so(tmp_path: Path) -> None:
+def test_a_call_whose_gateway_does_not_answer_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.api.control.ANSWER_S", 0.2)
+
     async def work() -> None:
-        async with shared_redis() as url, room(tmp_path, name="two", redis=url) as two, two.client() as client:
-            silent = await open_store(url=url, instance="silent")  # a gateway without an API: it never answers
+        async with room(tmp_path, name="two") as two, two.client() as client:
+            silent = await store(tmp_path, "silent")  # a gateway without an API: it never answers
             record = {**_record(), "phase": "bridged"}
             silent.put_call("0123456789ab", record)
             await asyncio.sleep(0.3)

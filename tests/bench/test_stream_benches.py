@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gateway.bench.corpus import Line, Placed, Prompt, lay
-from gateway.bench.long_bench import Handed, by_minute, handed, lags_s, memory_figures, object_bytes
+from gateway.bench.long_bench import Handed, behind_s, by_minute, handed, memory_figures, object_bytes
 from gateway.bench.simulate import Run, VirtualSpeech
 from gateway.bench.stream_bench import event_lines, figures, first_previews_s, segments_of, write_events
 from gateway.bench.stream_figures import slope_per_min
@@ -165,18 +165,18 @@ def test_what_was_handed_over_never_falls_back() -> None:
     assert handed(talk) == [Handed(5.0, 4.0), Handed(8.5, 4.0), Handed(9.0, 8.0), Handed(99.0, 9.0)]
 
 
-def test_lag_is_the_age_of_what_was_handed_over_plus_what_waits() -> None:
+def test_behind_is_the_age_of_what_was_handed_over_plus_what_waits() -> None:
     looks = [Look("a", 1.0, 0.0), Look("a", 5.0, 3.0), Look("b", 5.0, 9.0), Look("a", 6.0, 2.0), Look("a", 60.0, 0.0)]
-    assert lags_s(looks, [Handed(5.0, 4.0)], 10.0) == [(1.0, 1.0), (5.0, 4.0), (6.0, 4.0)]
+    assert behind_s(looks, [Handed(5.0, 4.0)], 10.0) == [(1.0, 1.0), (5.0, 4.0), (6.0, 4.0)]
 
 
 def test_an_interpreter_that_falls_behind_has_a_slope() -> None:
     """Every 10 s of speech is handed over 1 s later than the 10 s before."""
     steps = [Handed(10 * n + n, 10 * n) for n in range(1, 60)]
-    slope = slope_per_min(lags_s([Look("a", float(at), 0.0) for at in range(600)], steps, 600.0))
+    slope = slope_per_min(behind_s([Look("a", float(at), 0.0) for at in range(600)], steps, 600.0))
     assert slope == pytest.approx(60 / 11, rel=0.1)
     keeping_up = [Handed(10 * n + 1.0, 10 * n) for n in range(1, 60)]
-    flat = slope_per_min(lags_s([Look("a", float(at), 0.0) for at in range(600)], keeping_up, 600.0))
+    flat = slope_per_min(behind_s([Look("a", float(at), 0.0) for at in range(600)], keeping_up, 600.0))
     assert flat == pytest.approx(0, abs=0.1)
 
 

@@ -31,19 +31,28 @@ class ScriptedTicket:
         self.leg = leg
         self.priority = priority
         self.cancelled = False
+        self.started = False
         self.future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
 
     async def result(self) -> Done:
         return await asyncio.shield(self.future)
 
-    def cancel(self) -> bool:
+    def cancel(self) -> None:
         self.cancelled = True
-        return not self.future.done()
+        self.future.cancel()
+
+    def withdraw(self) -> bool:
+        if self.started or self.future.done():
+            return False
+        self.cancel()
+        return True
 
     def promote(self, priority: Priority) -> None:
         self.priority = min(self.priority, priority)
 
     def answer(self, result: Result | BaseException, run_ns: int = 0) -> None:
+        if self.future.cancelled():
+            return  # it ran on, unheard
         if isinstance(result, BaseException):
             self.future.set_exception(result)
         else:

@@ -15,7 +15,7 @@ from gateway.call.glossary import Glossaries, TermSource
 from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import PromptBook
 from gateway.call.switchboard import Switchboard
-from gateway.sip.events import SipEvent
+from gateway.sip.events import Incoming, SipEvent
 from gateway.state.terms import Terms
 from gateway.stream.plan import EndpointPlan
 from tests.call.scripted import ScriptedSpeech, settle
@@ -52,6 +52,9 @@ class Telephones:
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         self.done.append(("hangup", leg))
 
+    def send_digits(self, leg: str, digits: str) -> None:
+        self.done.append((f"digits-{digits}", leg))
+
 
 class Nothing:
     """A register and a term source that hold nothing."""
@@ -77,6 +80,8 @@ class Exchange:
         dialplan: DialPlan | None = None,
         register: CallRegister | None = None,
         terms: TermSource | None = None,
+        prompts: PromptBook | None = None,
+        **choices: Any,
     ) -> None:
         self.phones = Telephones(free)
         self.bus = EventBus()
@@ -84,7 +89,7 @@ class Exchange:
         self.board.connect(self.phones)
         booth = Booth(
             speech=ScriptedSpeech(),
-            prompts=PromptBook({}, {}, rate_hz=LEG_RATE_HZ, cache=Path("/nonexistent")),
+            prompts=prompts or PromptBook({}, {}, rate_hz=LEG_RATE_HZ, cache=Path("/nonexistent")),
             endpoint=EndpointPlan(),
         )
         desk = Desk(
@@ -95,6 +100,7 @@ class Exchange:
             glossaries=Glossaries(terms or Nothing()),
             limits=CallLimits(ring_timeout_s=ring_timeout_s),
             disclosure=False,
+            **choices,
         )
         self.board.open(desk, frozenset({("xx", "yy"), ("yy", "xx")}))
 
@@ -104,6 +110,15 @@ class Exchange:
         call = self.board.live(call_id)
         assert call is not None
         return call_id, call
+
+    async def take(self, dialled: str) -> Call:
+        """A telephone dials this number, and the offer is taken."""
+        before = set(self.board.calls())
+        await self.hear(Incoming("leg-a", "127.0.0.1", "", dialled, "somebody"))
+        (call_id,) = set(self.board.calls()) - before
+        call = self.board.live(call_id)
+        assert call is not None
+        return call
 
     async def hear(self, *events: SipEvent) -> None:
         for event in events:

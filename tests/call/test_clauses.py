@@ -53,7 +53,7 @@ class Listener:
         self.said.append(name)
 
     def put(self, number: int, text: str, *, follows: bool = False) -> None:
-        self.speaker.put(SpokenClause(f"c{number}", text, PLAN, follows))
+        self.speaker.put(SpokenClause(f"c{number}", text, PLAN, follows, time.monotonic_ns()))
 
     def spoken_texts(self) -> list[str]:
         return [ticket.task.text for ticket in self.speech.of(SynthesizeTask)]

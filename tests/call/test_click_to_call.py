@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from gateway.call import termination
+from gateway.call.dialplan import DialPlan, Route
 from gateway.call.states import CallPhase
 from gateway.call.termination import Ending
-from gateway.sip.events import Answered, Ended
+from gateway.sip.events import Answered, Ended, Incoming
 from tests.call.scripted import settle
 from tests.call.scripted_exchange import MATCH, Exchange
 
@@ -98,5 +99,21 @@ def test_s1_18_a_partys_language_changes_both_directions() -> None:
         await settle(40)
         await exchange.hear(Ended(call.a.leg, 486, "Busy Here", by_remote=True))
         await exchange.board.stop()
+
+    run(work())
+
+
+def test_a05_a_caller_who_cancels_before_the_call_has_begun_leaves_nothing() -> None:
+    """The INVITE and its CANCEL are told in one breath, before any task has run."""
+
+    async def work() -> None:
+        exchange = Exchange(dialplan=DialPlan((Route("one", "xx", "yy", "sip:b@host", number="1"),)))
+        exchange.board.on_sip(Incoming("leg", "192.0.2.1", "trunk", "1", "caller"))
+        exchange.board.on_sip(Ended("leg", 487, "Request Terminated", by_remote=True))
+        async with asyncio.timeout(5):
+            while exchange.board.statistics()["live"]:  # noqa: ASYNC110 - the state of the object under test
+                await asyncio.sleep(0.01)
+        assert exchange.board.statistics()["ended-cancelled"] == 1
+        assert exchange.phones.done == [], "a dead leg was answered, or somebody was dialled"
 
     run(work())

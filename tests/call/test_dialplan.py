@@ -71,6 +71,12 @@ def test_a_bad_header_of_a_trusted_trunk_is_an_error(tmp_path: Path, wish: str) 
             "  - {number: '1', from: en, to: pt, destination: 'sip:a@b'}",
             "appears twice",
         ),
+        ("routes:\n  - {number: '1', menu: {languages: [en, pt]}}", "menu: dial must list"),
+        (
+            "routes:\n  - {number: '1', from: en,"
+            " menu: {languages: [en, pt], dial: [{number: '2', destination: 'sip:a@b'}]}}",
+            "leave out 'from'",
+        ),
         ("routes: [", "cannot be read as YAML"),
     ],
 )
@@ -86,7 +92,19 @@ def test_a_missing_plan_names_the_remedy(tmp_path: Path) -> None:
 
 
 def test_the_shipped_plan_is_good() -> None:
-    assert load_dialplan(resource("dialplans/default.yaml")).match("7001")
+    shipped = load_dialplan(resource("dialplans/default.yaml"))
+    assert shipped.match("7001")
+    menu = shipped.match("7000")
+    assert menu and menu.route.menu and menu.route.menu.rule_for("7001")
+
+
+def test_a2_a_menu_is_not_answered_by_the_language_header(tmp_path: Path) -> None:
+    text = """
+routes:
+  - {number: "1", menu: {languages: [en, pt], dial: [{number: "2", destination: "sip:a@b"}]}}
+"""
+    match = plan(tmp_path, text).match("1", {"x-translate": "pt-en"}, trusted=True)
+    assert match and match.destination == "" and match.route.pairs() == {("en", "pt"), ("pt", "en")}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from gateway.speech.jobs import (
     TranslateTask,
     Translation,
 )
+from gateway.stream.manner import Manner
 from gateway.text.terms import Term, TermList
 from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle
 
@@ -246,5 +247,40 @@ def test_b10_a_doubtful_hypothesis_is_not_spoken() -> None:
         assert bench.it.outcome.rejected == "low-confidence"
         assert bench.it.outcome.confidence == pytest.approx(0.16), "calibrated, not raw"
         assert bench.mouth.said == [] and not speech.of(TranslateTask)
+
+    run(work())
+
+
+@pytest.mark.parametrize(("lag_tempo", "manner_tempo", "asked"), [(1.0, 0.9, 0.9), (1.0, 1.15, 1.15), (1.2, 0.9, 1.2)])
+def test_s1_3_the_voice_follows_the_talker_unless_that_would_fall_behind(
+    lag_tempo: float, manner_tempo: float, asked: float
+) -> None:
+    async def work() -> None:
+        speech, heard = ScriptedSpeech(), list[bytes]()
+
+        class Ear:
+            def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
+                heard.append(speech.pcm)
+
+        def manner(text: str) -> Manner:
+            assert text == "heard"
+            return Manner(manner_tempo, 6.02)
+
+        it = Interpretation(
+            "s1",
+            b"\0\0",
+            PLAN,
+            leg="a",
+            speech=speech,
+            mouth=Ear(),
+            on_text=lambda name, outcome: None,
+            tempo=lag_tempo,
+            manner=manner,
+        )
+        it.start(confirmed=True)
+        assert await it.finished() is None
+        (ticket,) = speech.of(SynthesizeTask)
+        assert ticket.task.tempo == asked
+        assert heard == [b"\x02\x00" * 500]  # twice the amplitude
 
     run(work())

@@ -126,6 +126,27 @@ def test_one_decoding_at_a_time() -> None:
     run(work())
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_decodings_go_on_after_a_pause(started: bool) -> None:
+    """One that runs when the talker pauses is heard, one that waits is taken back; either way the next one comes."""
+
+    async def work() -> None:
+        talk = Talk(hold=True)
+        await talk.talk_until(1.0)
+        (first,) = talk.speech.tickets
+        first.started = started
+        talk.live.pause()
+        assert first.cancelled != started
+        if started:
+            first.answer(Recognition("the person", "en", 0.9, words=words_until(first.task, 0.0)))
+            await settle(4)
+            assert len(talk.steps) == 1
+        await talk.talk_until(2.0)
+        assert len(talk.speech.tickets) == 2
+
+    run(work())
+
+
 def test_in_consecutive_mode_decodings_take_half_of_the_time_at_most() -> None:
     async def work() -> None:
         simultaneous, consecutive = Talk("simultaneous"), Talk("consecutive")

@@ -112,11 +112,13 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="session")
 def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The shared gateway: 7001 en→pt, 7002 pt→en, 7003 leads nowhere, 7004 en→pt at a silent port."""
+    """The shared gateway: 7000 asks and calls 48…, 7001 en→pt, 7002 pt→en, 7003 leads nowhere, 7005 is not served."""
     require_models()
     b_port = free_port()
     there = f"sip:b@127.0.0.1:{b_port}"
-    routes = [
+    menu = {"languages": ["en", "pt"], "dial": [{"prefix": "48", "destination": there}], "entry_pause_s": 2}
+    routes: list[dict[str, Any]] = [
+        {"number": "7000", "menu": menu},
         {"number": "7001", "from": "en", "to": "pt", "destination": there},
         {"number": "7002", "from": "pt", "to": "en", "destination": there},
         {"number": "7003", "from": "en", "to": "pt", "destination": "sip:nobody@127.0.0.1:9;transport=tcp"},

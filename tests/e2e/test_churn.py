@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from gateway.bench.churn import Churned, churn
+from gateway.bench.dialogue import Turn, VoicedTurn
 from gateway.bench.processes import open_files
+from gateway.bench.soak import Soaked, soak
 from tests.e2e.conftest import Site
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
@@ -41,6 +46,28 @@ def test_s1_24_sixty_calls_leave_nothing_behind(site: Site) -> None:
     events = [event for event in site.gateway.events[since:] if event["kind"] == "call-ended"]
     assert len(events) == CALLS + 3
     assert {event["reason"] for event in events} == {"caller-gave-up"}
+
+
+def test_s1_24_a_soak_holds_a_conversation_while_short_calls_come_and_go(site: Site, work: Path) -> None:
+    clip = work / "clip.wav"
+    soundfile.write(clip, np.random.default_rng(5).integers(-3000, 3000, 8000).astype(np.int16), 8000)
+    turn = VoicedTurn(Turn("a1", "a", "en", "", None, 0), clip, 8000, "recorded")
+    done: Soaked = site.run(
+        soak(
+            site.gateway,
+            talk_number="7001",
+            talk_port=site.b_port,
+            turns=[turn],
+            short_number="7003",
+            calls=8,
+            minutes=0.1,
+        )
+    )
+    told = done.as_json()
+    assert (told["calls"], told["refused"], told["conversation_broken"]) == (8, 0, False)
+    assert told["said"] >= 1
+    assert told["minutes"] >= 0.1
+    assert {"rss_kb_per_hour", "threads_per_hour", "handles_per_hour", "redis_keys_per_hour"} <= told.keys()
 
 
 def test_the_gateway_still_takes_a_call_afterwards(site: Site) -> None:

@@ -25,9 +25,10 @@ import structlog
 from gateway.audio.frames import Frame
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
+from gateway.sip.digest import Login
 from gateway.sip.errors import SipError
 from gateway.sip.events import Ended, Incoming, MediaActive, SipEvent
-from gateway.sip.settings import SipSettings
+from gateway.sip.settings import SipSettings, Tls
 
 
 class Tone:
@@ -113,11 +114,20 @@ class Driver:
     def __init__(self, options: dict[str, Any]) -> None:
         given = dict(options.get("settings", {}))
         given["trunks"] = tuple(
-            Trunk(t["name"], tuple(t["networks"]), t.get("trusted", False)) for t in given.get("trunks", [])
+            Trunk(
+                t["name"],
+                tuple(t["networks"]),
+                t.get("trusted", False),
+                t.get("max_calls"),
+                Login(*t["login"]) if "login" in t else None,
+            )
+            for t in given.get("trunks", [])
         )
         for key in ("transports", "codecs"):
             if key in given:
                 given[key] = tuple(given[key])
+        if "tls" in given:
+            given["tls"] = Tls(**given["tls"])
         self.options = options
         self.ears: dict[str, Ear] = {}
         self.sources: dict[str, Tone | Echo] = {}
@@ -164,6 +174,8 @@ class Driver:
                 self.agent.answer(leg)
             case "hangup":
                 self.agent.hangup(leg, line.get("code", 0), headers=line.get("headers"))
+            case "accept":
+                self.agent.accept_calls(line["accepting"])
             case "hear":
                 ear, source = self.ears[leg], self.sources[leg]
                 self.say(heard=leg, asked=source.asked, **ear.report(line.get("also_hz", 0.0)))
@@ -230,7 +242,7 @@ def main() -> int:
     except SipError as error:
         driver.say(failed=type(error).__name__, text=str(error))
         return 3
-    driver.say(ready=driver.agent.bound_port, pid=os.getpid())
+    driver.say(ready=driver.agent.bound_port, tls=driver.agent.bound_tls_port, pid=os.getpid())
     over = threading.Event()
     if options.get("gc_storm"):
         threading.Thread(target=storm, args=(over,), daemon=True).start()

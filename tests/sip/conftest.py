@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from long_calls import SCENARIOS as LONG_CALLS
+from long_calls import run
 from sip_harness import SCENARIOS, AgentProcess, Exchange, open_exchange
 
 
@@ -39,6 +42,18 @@ def exchange(worker_rtp: Iterator[int]) -> Iterator[Exchange]:
     """A gateway without models for the tests of a module."""
     with open_exchange(next(worker_rtp)) as one:
         yield one
+
+
+@pytest.fixture(scope="session", autouse=True)
+def long_calls(request: pytest.FixtureRequest, worker_rtp: Iterator[int]) -> Iterator[Mapping[str, Future[None]]]:
+    """The calls that take minutes, begun with the first test of this room if they are asked for at all."""
+    if not any("waited_for" in item.name for item in request.session.items):
+        yield {}
+        return
+    agent = AgentProcess(next(worker_rtp), auto_answer=True, tone_hz=440)
+    with ThreadPoolExecutor(len(LONG_CALLS)) as threads:
+        yield {name: threads.submit(run, agent, name) for name in LONG_CALLS}
+    assert agent.stop() == 0
 
 
 @pytest.fixture(scope="session")

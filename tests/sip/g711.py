@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.bench import g711
+
 
 def _table() -> NDArray[np.int16]:
     code = ~np.arange(256, dtype=np.uint8)
@@ -33,6 +35,12 @@ def encode(samples: NDArray[np.float64]) -> bytes:
 def tone(hz: float, seconds: float, amplitude: float = 8000.0) -> bytes:
     """A sine in µ-law at 8 kHz."""
     return encode(np.sin(2 * np.pi * hz * np.arange(int(8000 * seconds)) / 8000) * amplitude)
+
+
+def encode_alaw(tone_hz: float, seconds: float = 1.0) -> bytes:
+    """A sine in A-law at 8 kHz."""
+    at = np.arange(int(8000 * seconds)) / 8000
+    return g711.encode("PCMA", (np.sin(2 * np.pi * tone_hz * at) * 8000).astype(np.int16))
 
 
 def talk(seconds: float) -> bytes:

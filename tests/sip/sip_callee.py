@@ -40,11 +40,14 @@ class Callee:
         self.sip.close()
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The next message."""
-        if not select.select([self.sip], [], [], max(0.0, timeout_s))[0]:
-            return None
-        data, self._caller = self.sip.recvfrom(65_536)
-        return parse(data.decode())
+        """The next message; keep-alives are none."""
+        deadline = time.monotonic() + timeout_s
+        while select.select([self.sip], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            data, source = self.sip.recvfrom(65_536)
+            if data.strip():
+                self._caller = source
+                return parse(data.decode())
+        return None
 
     def expect(self, method: str, timeout_s: float = 5.0) -> Message:
         """The next request of a method; others are passed over, and so are responses."""

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sip_callee import Callee
+
+from gateway.sip.limits import library_facts
 
 HERE = Path(__file__).parent
 SCENARIOS = HERE / "scenarios"
@@ -52,6 +55,7 @@ class AgentProcess:
         first = self.wait(lambda line: "ready" in line or "failed" in line, 30)
         self.failure: str = first.get("text", "")
         self.port: int = first.get("ready", 0)
+        self.tls_port: int = first.get("tls", 0)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -177,3 +181,8 @@ def until(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
             return True
         never.wait(0.02)
     return condition()
+
+
+own_build = pytest.mark.skipif(
+    not library_facts().own_build, reason="needs the gateway's own build of PJSIP: make pjsua2"
+)

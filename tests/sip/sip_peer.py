@@ -233,10 +233,14 @@ class Peer:
                 self.respond(message, 200, "OK")
         raise AssertionError(f"no final response to {method} within {timeout_s} s")
 
-    def respond(self, request: Message, code: int, phrase: str) -> None:
+    def respond(self, request: Message, code: int, phrase: str, body: str = "", extra: str = "") -> None:
         names = {"via": "Via", "from": "From", "to": "To", "call-id": "Call-ID", "cseq": "CSeq"}
         lines = "".join(f"{names[n]}: {request.headers[n]}\r\n" for n in names)
-        self.sip.sendall(f"SIP/2.0 {code} {phrase}\r\n{lines}Content-Length: 0\r\n\r\n".encode())
+        if body:
+            extra += "Content-Type: application/sdp\r\n"
+        contact = f"Contact: <sip:{self.user}@{self.ip}:{self.port}>\r\n"
+        head = f"SIP/2.0 {code} {phrase}\r\n{lines}{contact}{extra}Content-Length: {len(body)}\r\n\r\n"
+        self.sip.sendall((head + body).encode())
 
     def invite(self, body: str | None = None, extra: str = "", timeout_s: float = 5.0) -> Message:
         """INVITE (or re-INVITE) up to the ACK; returns the final response. ``body`` "" makes no offer."""
@@ -244,9 +248,7 @@ class Peer:
         message = self.final("INVITE", timeout_s)
         invite_cseq = self.cseq
         if message.code < 300:
-            self.answer, self.to = message, message.headers["to"]
-            self._learn(message)
-            self.request("ACK", self.sdp() if body == "" else "", cseq=invite_cseq)
+            self.take(message, self.sdp() if body == "" else "", cseq=invite_cseq)
         else:
             to, self.to = self.to, message.headers["to"]
             branch = self.branch
@@ -274,6 +276,12 @@ class Peer:
         address = re.search(r"^c=IN IP4 (\S+)", message.body, re.MULTILINE)
         if port and address:
             self.remote_rtp = (address[1].strip(), int(port[1]))
+
+    def take(self, answer: Message, body: str = "", *, cseq: int | None = None) -> None:
+        """Acknowledge a 200, with an answer to its offer if we made none."""
+        self.answer, self.to = answer, answer.headers["to"]
+        self._learn(answer)
+        self.request("ACK", body, cseq=cseq or self.cseq)
 
     def bye(self) -> Message:
         self.request("BYE")

@@ -291,3 +291,8 @@ def test_l06_the_library_is_named_and_its_age_is_told() -> None:
     old = version_tuple(facts.version) < (2, 17)
     assert any("security fixes" in warning for warning in facts.warnings) == old
     assert version_tuple("2.17-svn") == (2, 17)
+
+
+def test_k07_of_a_message_that_could_not_be_read_nothing_is_logged() -> None:
+    line = "Error processing packet from 192.0.2.1:5062: Missing required header(s) [code 171050]:"
+    assert redact(f"{line}\nINFO sip:x SIP/2.0\r\nSignal=7") == line.replace("171050", "…")

@@ -38,6 +38,14 @@ def test_silence_at_the_ends_is_cut() -> None:
     assert np.flatnonzero(np.abs(clip) > 0.01)[0] / RATE_HZ <= 0.03
 
 
+def test_s1_13_a_piece_whose_sentence_goes_on_leaves_no_pause_behind_it() -> None:
+    def speak(piece: str) -> Sound:
+        return np.concatenate([silence(0.2), voice(1.0), silence(0.4)])
+
+    assert seconds(say("the person you are calling", speak)) == pytest.approx(1.0 + 0.02 + 0.02, abs=0.012)
+    assert seconds(say("is not at their desk.", speak)) == pytest.approx(1.0 + 0.02 + 0.12, abs=0.012)
+
+
 @pytest.mark.parametrize("level", [0.004, 0.1, 0.9])
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 5.0])
 def test_i11_active_level_is_one(level: float, seconds: float) -> None:
@@ -55,7 +63,13 @@ def test_peaks_stay_below_minus_one_dbfs_and_quiet_samples_are_untouched() -> No
 
 
 def say(
-    text: str, speak: Callable[[str], Sound], *, tempo: float = 1.0, pace: Pace | None = None, steady: float = 0.0
+    text: str,
+    speak: Callable[[str], Sound],
+    *,
+    tempo: float = 1.0,
+    pitch: float = 1.0,
+    pace: Pace | None = None,
+    steady: float = 0.0,
 ) -> Speech:
     """Every letter counts as a phoneme."""
     return spoken(
@@ -64,9 +78,11 @@ def say(
         rate_hz=RATE_HZ,
         voice="v",
         tempo=tempo,
+        pitch=pitch,
         speak=speak,
         units=lambda piece: sum(letter.isalpha() for letter in piece),
         pace=pace or Pace(),
+        asked_tempo=tempo,
         steady=steady,
     )
 
@@ -190,3 +206,12 @@ def test_b5_what_the_engine_does_not_give_of_a_tempo_is_stretched(tempo: float) 
         return voice(len(steady(piece)) / RATE_HZ * (1 / 3 + 2 / 3 / tempo))
 
     assert own / seconds(say(text, sluggish, tempo=tempo, steady=1 / 3)) == pytest.approx(tempo, rel=0.02)
+
+
+@pytest.mark.parametrize("pitch", [0.9, 0.98, 1.03, 1.1])
+def test_s1_12_another_pitch_keeps_the_length(pitch: float) -> None:
+    sound = say(TEXT, steady, pitch=pitch)
+    assert seconds(sound) == pytest.approx(seconds(say(TEXT, steady)), abs=0.05)
+    middle = samples_of(sound.pcm)[RATE_HZ : 2 * RATE_HZ]
+    hz = int(np.argmax(np.abs(np.fft.rfft(middle * np.hanning(middle.size)))))
+    assert hz == pytest.approx(200 * pitch, abs=2)

@@ -16,7 +16,6 @@ from gateway.speech.engines.registry import RECOGNIZERS, SYNTHESIZERS, TRANSLATO
 from gateway.speech.engines.routers import RoutedSynthesizer, RoutedTranslator
 from gateway.speech.jobs import Speech, Translation
 from gateway.speech.protocols import SynthesizerCapabilities, TranslatorCapabilities
-from gateway.text.pronunciation import Spoken
 
 pytestmark = pytest.mark.unit
 
@@ -39,19 +38,11 @@ class Pair:
 
 class Voice:
     def __init__(self, rate_hz: int, **voices: tuple[str, ...]) -> None:
-        self.capabilities = SynthesizerCapabilities(voices, rate_hz, streams=False, ipa=rate_hz > 16_000)
-        self.asked: list[tuple[str, tuple[Spoken, ...]]] = []
+        self.capabilities = SynthesizerCapabilities(voices, rate_hz, streams=False)
 
     def synthesize(
-        self,
-        text: str,
-        *,
-        language: str,
-        voice: str | None = None,
-        tempo: float = 1.0,
-        pronounced: Sequence[Spoken] = (),
+        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
     ) -> Speech:
-        self.asked.append((text, tuple(pronounced)))
         return Speech(b"", self.capabilities.rate_hz, voice or self.capabilities.voices[language][0])
 
 
@@ -134,13 +125,3 @@ def test_voices_by_language_and_by_name() -> None:
         router.synthesize("x", language="de")
     with pytest.raises(LookupError, match="'fr'"):
         RoutedSynthesizer({"fr": many})
-
-
-def test_b8_a_voice_gets_ipa_if_it_takes_it_else_the_respelling() -> None:
-    able, plain = Voice(24_000, pt=("kumo",)), Voice(16_000, en=("joe",))
-    router = RoutedSynthesizer({"en": plain, "pt": able})
-    both, ipa = Spoken("Acme", say="Ackmee", ipa="ˈakmi"), Spoken("Xpto", ipa="ʃ")
-    for language in ("pt", "en"):
-        router.synthesize("Acme, Xpto", language=language, pronounced=(both, ipa))
-    assert able.asked == [("Acme, Xpto", (both, ipa))]
-    assert plain.asked == [("Ackmee, Xpto", ())]

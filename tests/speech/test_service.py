@@ -146,13 +146,14 @@ def test_cancelled_before_start_never_runs_and_promoted_overtakes(tmp_path: Path
             first = service.submit("a", say(f"note {note}", "clause"), CLAUSE)
             withdrawn = service.submit("a", say(f"note {note}", "withdrawn"), FINAL)
             prepared = service.submit("b", say(f"note {note}", "prepared"), PREPARE)
-            assert withdrawn.cancel()
-            assert not withdrawn.cancel()
+            assert withdrawn.withdraw()
+            assert not withdrawn.withdraw()
             prepared.promote(FINAL)
             with pytest.raises(asyncio.CancelledError):
                 await withdrawn.result()
             # A started task is cancelled: its result is unheard, and its worker stays busy until it is done.
-            assert not started.cancel()
+            assert not started.withdraw()
+            started.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await started.result()
             assert [w["state"] for w in service.statistics()["workers"]] == ["busy"]

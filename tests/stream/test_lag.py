@@ -64,11 +64,11 @@ def arrivals(chance: random.Random, load: float, until_ms: int, *, with_gap: boo
 def test_b5_steps_are_taken_in_order() -> None:
     assert LagPolicy().next(waiting(8000), 0) == LagAction((), False, (), 1.0, 1.0)
     assert LagPolicy().next(waiting(1000, 8000), 0) == LagAction((), False, (), 1.0, 1.0)
-    assert LagPolicy().next(waiting(2000, 500), 0) == LagAction((), False, (), 1.05, 1.0)
-    assert LagPolicy().next(waiting(2000, 1500, 500), 0) == LagAction((), False, (), 1.05, 0.75)
-    assert LagPolicy().next(waiting(3000, 2000, 500, 9), 0) == LagAction((), False, ("c0", "c1", "c2"), 1.05, 0.75)
+    assert LagPolicy().next(waiting(2000, 500), 0) == LagAction((), False, (), 1.1, 1.0)
+    assert LagPolicy().next(waiting(2000, 1500, 500), 0) == LagAction((), False, (), 1.1, 0.75)
+    assert LagPolicy().next(waiting(3000, 2000, 500, 9), 0) == LagAction((), False, ("c0", "c1", "c2"), 1.1, 0.75)
     late = LagPolicy().next(waiting(4000, 5000, 3000, 500, 9), 0)
-    assert late == LagAction(("c0", "c1"), True, (), 1.05, 0.75)
+    assert late == LagAction(("c0", "c1"), True, (), 1.1, 0.75)
 
 
 def test_b5_nothing_is_dropped_at_the_hard_bound_and_never_the_newest() -> None:
@@ -88,15 +88,29 @@ def test_b5_drops_close_together_are_told_once() -> None:
 
 def test_b5_a_step_is_given_back_only_after_calm() -> None:
     policy = LagPolicy()
-    assert [policy.next(waiting(3000, 1), 0).tempo for _ in range(8)] == [1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.3, 1.3]
+    assert [policy.next(waiting(3000, 1), 0).tempo for _ in range(5)] == [1.1, 1.2, 1.3, 1.3, 1.3]
     # between the limits nothing moves
-    assert policy.next(waiting(1000, 1), 10_000 * MS).tempo == 1.3
+    assert policy.next(waiting(800, 1), 10_000 * MS).tempo == 1.3
     assert policy.next(waiting(100, 1), 11_000 * MS).tempo == 1.3
     assert policy.next(waiting(100, 1), 12_999 * MS).tempo == 1.3
-    assert policy.next(waiting(100, 1), 13_000 * MS).tempo == 1.25
-    assert policy.next(waiting(1000, 1), 13_001 * MS).tempo == 1.25
-    assert policy.next(waiting(100, 1), 14_000 * MS).tempo == 1.25
-    assert policy.next(waiting(100, 1), 16_000 * MS).tempo == 1.2
+    assert policy.next(waiting(100, 1), 13_000 * MS).tempo == 1.2
+    assert policy.next(waiting(800, 1), 13_001 * MS).tempo == 1.2
+    assert policy.next(waiting(100, 1), 14_000 * MS).tempo == 1.2
+    assert policy.next(waiting(100, 1), 16_000 * MS).tempo == 1.1
+
+
+def test_b5_one_who_is_behind_hurries_though_nothing_queues() -> None:
+    """A translation a little longer than the talk: one clause waits at a time, and each waits longer."""
+    policy = LagPolicy()
+    actions = [policy.next(waiting(2000), at * 1000 * MS, behind_ms=at * 500) for at in range(9)]
+    assert [action.tempo for action in actions[:3]] == [1.0, 1.0, 1.0]
+    assert actions[-1].tempo == 1.3 and actions[-1].gap_factor < 1.0
+    # what is late is not left out or thrown together for being late
+    assert all(not action.drop and not action.merge for action in actions)
+    late = policy.next(waiting(2000), 10_000 * MS, behind_ms=60_000)
+    assert (late.drop, late.merge) == ((), ())
+    calm = [policy.next(waiting(2000), (20 + at) * 1000 * MS).tempo for at in range(12)]
+    assert calm[0] == 1.3 and calm[-1] == 1.0
 
 
 def test_limits_must_rise_and_something_must_wait() -> None:
@@ -157,7 +171,7 @@ def test_b5_tempo_and_gaps_move_in_small_steps_and_never_drop_under_the_bound(
     for passed_ms, lengths in questions:
         now_ms += passed_ms
         action = policy.next(waiting(*lengths), now_ms * MS)
-        assert abs(action.tempo - tempo) <= 0.05 + 1e-9
+        assert abs(action.tempo - tempo) <= 0.1 + 1e-9
         assert 1.0 <= action.tempo <= 1.3
         assert 0.25 <= action.gap_factor <= 1.0
         assert bool(action.drop) == (sum(lengths[:-1]) > policy.budget.hard_ms)

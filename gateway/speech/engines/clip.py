@@ -16,16 +16,19 @@ import numpy.typing as npt
 
 from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
+from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.pace import Pace, left_to_do
 from gateway.speech.engines.prose import halves, marks, pieces, speakable
 from gateway.speech.jobs import Speech
+from gateway.text.reading import reading
 
 Sound = npt.NDArray[np.float32]
 
 LEVEL_DBFS = -19.0  # active level by ITU-T P.56; network speech is -26 to -15
 HEAD_MS = 20
 TAIL_MS = 120
+OPEN_TAIL_MS = 20  # behind a piece whose sentence goes on: the next one follows without a pause that nobody made
 PAUSE_MS = 140  # between two pieces, on top of head and tail
 LONGEST_PIECE = 150  # characters, about 10 s: what the voices were trained on, and it bounds their memory
 LEAST_STRETCH = 0.02  # less is not worth an overlap-add
@@ -39,24 +42,27 @@ def spoken(
     rate_hz: int,
     voice: str,
     tempo: float,
+    pitch: float,
     speak: Callable[[str], Sound],
     units: Callable[[str], int],
     pace: Pace,
+    asked_tempo: float,
     steady: float,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
-    ``units(piece)`` counts its phonemes, ``pace`` knows the voice; ``steady`` is the share of a clip that the engine's
-    own tempo leaves as it is, so that the rest is stretched here. Text without anything to say in the language gives
-    empty PCM.
+    ``units(piece)`` counts its phonemes, ``pace`` knows the voice. ``asked_tempo`` is what the engine was asked for of
+    the tempo, ``steady`` the share of a clip that it leaves as it is all the same; the rest is stretched here. Text
+    without anything to say in the language gives empty PCM.
     """
 
     def clip_of(piece: str) -> Sound:
-        return finished(stretched(speak(piece), rate_hz, left_to_do(tempo, steady)), rate_hz)
+        sound = repitched(speak(piece), rate_hz, pitch)
+        sound = stretched(sound, rate_hz, left_to_do(tempo, asked_tempo, steady) / pitch)
+        return finished(sound, rate_hz, tail_ms=OPEN_TAIL_MS if piece[-1].isalnum() else TAIL_MS)
 
-    asked = [
-        piece for piece in pieces(speakable(text, language), language, LONGEST_PIECE) if speakable(piece, language)
-    ]
+    words = reading(speakable(text, language), language)
+    asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
     clips: list[Sound] = []
     respoken = 0
     for piece in asked:
@@ -80,6 +86,11 @@ def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[So
     return min(whole, halved, key=lambda clips: abs(sum(map(len, clips)) - expected))
 
 
+def repitched(sound: Sound, rate_hz: int, pitch: float) -> Sound:
+    """The sound at another pitch, and as much shorter: the same samples, as if taken at another rate."""
+    return sound if pitch == 1.0 else resample(sound, round(rate_hz * pitch), rate_hz)
+
+
 def stretched(sound: Sound, rate_hz: int, ratio: float) -> Sound:
     """The sound ``ratio`` times as fast, pitch kept."""
     if abs(ratio - 1.0) < LEAST_STRETCH:
@@ -87,20 +98,20 @@ def stretched(sound: Sound, rate_hz: int, ratio: float) -> Sound:
     return TempoReader(sound, rate_hz).read(2 * len(sound), ratio)
 
 
-def finished(sound: Sound, rate_hz: int) -> Sound:
+def finished(sound: Sound, rate_hz: int, *, tail_ms: int = TAIL_MS) -> Sound:
     """Trim, level and limit one clip; a silent clip becomes empty."""
-    return levelled(trimmed(sound, rate_hz), rate_hz)
+    return levelled(trimmed(sound, rate_hz, tail_ms), rate_hz)
 
 
-def trimmed(sound: Sound, rate_hz: int) -> Sound:
-    """Cut silence: at most 20 ms stay before the first sound and 120 ms after the last, with 5 ms fades."""
+def trimmed(sound: Sound, rate_hz: int, tail_ms: int = TAIL_MS) -> Sound:
+    """Cut silence: at most 20 ms stay before the first sound and ``tail_ms`` after the last, with 5 ms fades."""
     size = max(rate_hz // 200, 1)  # 5 ms
     levels = _levels_db(sound, size)
     if levels.size == 0 or levels.max() < -70.0:
         return np.zeros(0, dtype=np.float32)
     loud = np.flatnonzero(levels > levels.max() - _SILENT_BELOW_PEAK_DB)
     first = max(int(loud[0]) * size - rate_hz * HEAD_MS // 1000, 0)
-    last = min((int(loud[-1]) + 1) * size + rate_hz * TAIL_MS // 1000, len(sound))
+    last = min((int(loud[-1]) + 1) * size + rate_hz * tail_ms // 1000, len(sound))
     clip = sound[first:last].astype(np.float32, copy=True)
     ramp = np.linspace(0.0, 1.0, min(size, len(clip) // 2), dtype=np.float32)
     clip[: len(ramp)] *= ramp

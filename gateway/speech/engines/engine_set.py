@@ -54,11 +54,7 @@ class EngineSet:
                 return self.translator.translate(task.texts, source=task.source, target=task.target)
             case SynthesizeTask():
                 return self.synthesizer.synthesize(
-                    task.text,
-                    language=task.language,
-                    voice=task.voice,
-                    tempo=task.tempo,
-                    pronounced=task.pronounced,
+                    task.text, language=task.language, voice=task.voice, tempo=task.tempo, pitch=task.pitch
                 )
 
     def warm(self) -> None:

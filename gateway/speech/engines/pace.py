@@ -52,10 +52,10 @@ class Pace:
             self._seen.append(max(0.0, seconds * tempo - marks * PAUSE_S / 2) / units)
 
 
-def left_to_do(tempo: float, steady: float) -> float:
-    """What a clip still has to be stretched by when its engine was asked for ``tempo``.
+def left_to_do(tempo: float, asked: float, steady: float) -> float:
+    """What a clip still has to be stretched by to have ``tempo`` when its engine was asked for ``asked``.
 
     ``steady`` is the share of a clip's length that the engine leaves as it is: it rounds every phoneme up to whole
     frames of 12 ms and more.
     """
-    return tempo * (steady + (1.0 - steady) / tempo)
+    return tempo * (steady + (1.0 - steady) / asked)

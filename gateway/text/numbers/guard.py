@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A translation whose numbers are those that were said.
+
+Translators drop and swap digits ("£3" became "3 euros", "05/03/2024" became "03/03/2024", "four five seven two" lost a
+word), so none is believed. `faithful` writes what was said in words in digits, which survive better; compares the
+numbers of the translation with those of the source; writes each the listener's way. Where they differ it repairs: the
+one wrong number is replaced; else the text is translated again with plain two-digit numbers in their place, which
+translators copy; else with words that begin no word. If nothing helps, the text between the numbers is translated piece
+by piece and the numbers stand between, so that a number is never a guess.
+
+It talks no engine: it is a generator that yields texts to translate and is sent their translations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.text.numbers.finding import Found, find
+from gateway.text.numbers.forms import write
+from gateway.text.numbers.language import Language, language_of
+from gateway.text.numbers.value import Kind, Number, plain_decimal
+
+MOST_REPAIRED = 12  # missing numbers in one text; with more the pieces between them are too short to be worth a try
+_SURROGATES = ("37", "48", "59", "26", "83", "74", "65", "92", "47", "38", "56", "29", "84", "73", "95", "62")
+_WORDS = ("Zxa", "Zxe", "Zxi", "Zxo", "Zxu", "Zxab", "Zxeb", "Zxib", "Zxob", "Zxub", "Zxad", "Zxed")
+_SMALL_ORDINAL = 20  # "second" may be written 2nd on the other side, and is not looked for in words
+
+Asking = Generator[tuple[str, ...], Sequence[str], "Faithful"]
+
+
+@dataclass(frozen=True, slots=True)
+class Faithful:
+    """A translation and what became of its numbers: ``checked`` in all, ``repaired`` and ``unrepaired`` of them.
+
+    Unrepaired are numbers that no translation held: they stand in the text all the same, between pieces translated by
+    themselves, or beside a number that the translator added.
+    """
+
+    text: str
+    checked: int = 0
+    repaired: int = 0
+    unrepaired: int = 0
+
+
+def normalised(text: str, language: str) -> str:
+    """The text with its numbers in digits as the language writes them; a text without number words is unchanged."""
+    return _normalised(text, find(text, language), language)
+
+
+def _normalised(text: str, numbers: Sequence[Found], language: str) -> str:
+    written = [
+        (found.start, found.end, write(found.number, language))
+        for found in numbers
+        # "05/03" means another day in another country
+        if found.sure and (found.words or found.number.kind is Kind.DATE)
+    ]
+    return _spliced(text, written)
+
+
+def faithful(text: str, source: str, target: str, known: str | None = None) -> Asking:
+    """Translate ``text`` so that its numbers hold: yields texts, is sent their translations, returns the result.
+
+    ``known`` is a translation that is there already: it is taken if its numbers hold.
+    """
+    said = find(text, source)
+    checked = len(said)
+    if known is not None and (comparison := _Comparison(said, known, target)).holds:
+        return Faithful(comparison.localised(), checked)
+    (answer,) = yield (_normalised(text, said, source),)
+    comparison = _Comparison(said, answer, target)
+    if comparison.holds:
+        return Faithful(comparison.localised(), checked)
+    wrong = len(comparison.missing) or 1
+    spliced = comparison.spliced()
+    if spliced is not None and (again := _Comparison(said, spliced, target)).holds:
+        return Faithful(again.localised(), checked, wrong)
+    places = [(found.start, found.end) for found in said if found.sure]
+    if len(places) <= MOST_REPAIRED:
+        for only_missing, tokens in ((True, _SURROGATES), (False, _SURROGATES[4:]), (False, _WORDS)):
+            masked = [found for found in said if found.sure and (not only_missing or found in comparison.missing)]
+            if not masked:
+                continue
+            free = [token for token in tokens if token not in text][: len(masked)]
+            if len(free) < len(masked):
+                continue
+            # those that are not masked stay as they were normalised
+            stand_in = dict(zip(masked, free, strict=True))
+            (answer,) = yield (_masked(text, said, stand_in, source),)
+            held = _unmasked(answer, stand_in, target)
+            if held is not None:
+                again = _Comparison(said, held, target)
+                if again.holds:
+                    return Faithful(again.localised(), checked, wrong)
+    if not comparison.missing:
+        return Faithful(comparison.localised(), checked, 0, wrong)
+    return (yield from _in_pieces(text, said, target, wrong))
+
+
+def _masked(text: str, said: Sequence[Found], stand_in: dict[Found, str], source: str) -> str:
+    written = [
+        (found.start, found.end, stand_in.get(found) or write(found.number, source))
+        for found in said
+        if found in stand_in or (found.sure and (found.words or found.number.kind is Kind.DATE))
+    ]
+    return _spliced(text, written)
+
+
+def _unmasked(answer: str, stand_in: dict[Found, str], target: str) -> str | None:
+    """The numbers in place of what stood for them; None unless each came back exactly once."""
+    places = []
+    for found, token in stand_in.items():
+        hits = list(re.finditer(rf"(?<![\w.,]){token}(?![\w%])(?![.,]\d)", answer, re.IGNORECASE))
+        if len(hits) != 1:
+            return None
+        places.append((*hits[0].span(), write(found.number, target)))
+    return _spliced(answer, sorted(places))
+
+
+def _in_pieces(text: str, said: Sequence[Found], target: str, wrong: int) -> Asking:
+    """Each number where it was said, and what stands between translated by itself."""
+    sure = [found for found in said if found.sure]
+    edges = [0, *(edge for found in sure for edge in (found.start, found.end)), len(text)]
+    between = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    worth = [piece for piece in between if any(map(str.isalpha, piece))]
+    answers = iter((yield tuple(worth)) if worth else ())
+    parts: list[str] = []
+    for at, piece in enumerate(between):
+        parts.append(next(answers).strip() if any(map(str.isalpha, piece)) else piece)
+        parts += [write(found.number, target) for found in sure[at : at + 1]]
+    joined = " ".join(part for part in parts if part)
+    return Faithful(re.sub(r"\s+([.,;:!?…])", r"\1", joined), len(said), 0, wrong)
+
+
+class _Comparison:
+    """The numbers of a source against those of a translation."""
+
+    def __init__(self, said: Sequence[Found], answer: str, target: str) -> None:
+        self.answer = answer
+        self.target = target
+        self.pairs: list[tuple[Found, Found]] = []
+        rest = find(answer, target)
+        open_said = list(said)
+        for fits in (_exactly, _possibly, _clock_face):
+            for one in list(open_said):
+                other = next((each for each in rest if fits(one, each)), None)
+                if other is not None:
+                    self.pairs.append((one, other))
+                    open_said.remove(one)
+                    rest.remove(other)
+        self.extra = [found for found in rest if found.sure and not _harmless(found.number)]
+        # "the two of us" may well become "nós"; but not "three"
+        self.missing = [found for found in open_said if found.sure or self.extra]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the translation says the same numbers."""
+        return not self.missing and not self.extra
+
+    def localised(self) -> str:
+        """The translation with its numbers written the way its readers read them."""
+        written = []
+        for one, other in self.pairs:
+            number = _to_write(one, other, self.answer[other.start : other.end], language_of(self.target))
+            if number is not None:
+                written.append((other.start, other.end, write(number, self.target)))
+        return _spliced(self.answer, sorted(written))
+
+    def spliced(self) -> str | None:
+        """The one number that is wrong, replaced by the one that is missing; None when it is not so simple."""
+        if len(self.missing) != 1 or len(self.extra) != 1:
+            return None
+        missing, extra = self.missing[0].number, self.extra[0]
+        if (missing.kind in _APART or extra.number.kind in _APART) and missing.kind is not extra.number.kind:
+            return None
+        self.pairs.append((self.missing[0], replace(extra, number=Number(Kind.CODE, ""))))
+        return self.localised()
+
+
+_APART = frozenset({Kind.CODE, Kind.DATE, Kind.TIME})
+
+
+def _to_write(said: Found, other: Found, shown: str, lang: Language) -> Number | None:
+    """What has to be written where ``other`` stands; None when it is well as it is."""
+    number, there = said.number, other.number
+    if not number.same(there):
+        return number
+    if {number.kind, there.kind} == {Kind.DIGITS, Kind.NUMBER} and not other.words:
+        return number  # in groups or not: it decides how it is read
+    return number if not other.words and _has_foreign_marks(there, shown, lang) else None
+
+
+def _has_foreign_marks(number: Number, shown: str, lang: Language) -> bool:
+    """Whether an amount is written with the marks of another language: 3.50 in a Portuguese text."""
+    if number.kind not in (Kind.NUMBER, Kind.MONEY, Kind.PERCENT):
+        return False
+    marks = set(re.findall(r"\d([.,])(?=\d)", shown))
+    return bool(marks - {lang.decimal, lang.group}) or (
+        "." in number.value and bool(marks) and lang.decimal not in marks
+    )
+
+
+def _exactly(said: Found, other: Found) -> bool:
+    return said.number.same(other.number)
+
+
+def _possibly(said: Found, other: Found) -> bool:
+    if said.number.kind is Kind.CODE and other.number.kind is Kind.NUMBER:
+        return said.number.value == other.number.value  # "version" was not recognised there
+    return any(said.number.same(reading) for reading in other.others)
+
+
+def _clock_face(said: Found, other: Found) -> bool:
+    """The same hands of the clock, when one of the two does not say which half of the day."""
+    one, two = said.number, other.number
+    if one.kind is not Kind.TIME or two.kind is not Kind.TIME or not (one.unit or two.unit):
+        return False
+    (hour, minute), (other_hour, other_minute) = one.value.split(":", 1), two.value.split(":", 1)
+    return minute == other_minute and int(hour) % 12 == int(other_hour) % 12
+
+
+def _harmless(number: Number) -> bool:
+    """A number that the other language may say where this one has a word: "one", "second"."""
+    if number.kind is Kind.ORDINAL:
+        return int(number.value) < _SMALL_ORDINAL
+    return number.kind is Kind.NUMBER and plain_decimal(number.value) == "1"
+
+
+def _spliced(text: str, written: Sequence[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    behind = 0
+    for start, end, new in written:
+        parts += [text[behind:start], new]
+        behind = end
+    return "".join([*parts, text[behind:]])

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A9 at the telephones: who presses *3 hears the other's own voice as it is spoken, and no recogniser does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gateway.bench.capture import Capture, first_above
+from tests.e2e.conftest import Site
+from tests.e2e.sounds import heard_between, prompt
+
+pytestmark = [pytest.mark.sip, pytest.mark.model]
+
+LATE_NS = 600_000_000  # 60 ms in the gateway, a jitter buffer each way, and a loaded machine
+
+
+def test_a9_the_original_is_heard_at_once_and_interpreted_once(site: Site, work: Path) -> None:
+    async def call() -> tuple[dict[str, Any], Capture]:
+        since = site.position()
+        async with site.two_phones() as (a, b):
+            a.send("call", uri=site.gateway.uri("7001"))
+            await a.wait("established", timeout_s=20)
+            await b.wait("established", timeout_s=30)
+            b.send("dtmf", digits="*3")
+            async with asyncio.timeout(20):
+                while not any(one["kind"] == "control" for one in site.gateway.events[since:]):
+                    site.gateway.read_events()
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(5.0)  # the disclosure and the answer to the keys are over
+            a.send("play", file=str(prompt("followme/status", work)), id="said")
+            said = await a.wait("played", timeout_s=30, such_that=lambda event: event["id"] == "said")
+            await site.spoken(since, 1)
+            await asyncio.sleep(5.0)  # the translation is heard to its end
+            a.send("hangup")
+            await b.wait("ended", timeout_s=30)
+            return said, await b.capture(work / "b.npz")
+
+    since = site.position()
+    said, heard = site.run(call())
+    first = first_above(heard.received, said["first_ns"], said["last_ns"])
+    assert first is not None and 0 < first.at_ns - said["first_ns"] < LATE_NS
+    while_speaking = heard_between(heard.received, said["first_ns"] + LATE_NS, said["last_ns"])
+    assert 20 * np.log10(np.std(while_speaking) / 32768 + 1e-9) > -40
+    spoken = site.utterances(since)
+    assert [(record["leg"], record["lost"]) for record in spoken] == [("a", None)], "nothing of it came back from B"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Encrypted sound and signalling, as far as the library at hand can (A1)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sip_harness import AgentProcess, until
+from sip_peer import Peer
+
+from gateway.sip.limits import TLS_TOO_OLD, tls_is_sound
+from gateway.sip.settings import SipSettings
+
+pytestmark = pytest.mark.sip
+
+Agents = Callable[..., AgentProcess]
+KEY = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz\r\n"
+
+
+def test_mandatory_srtp_refuses_plain_sound_with_488(agents: Agents) -> None:
+    agent = agents(auto_answer=True, tone_hz=440, settings={"srtp": "mandatory"})
+    with Peer(agent.port) as plain:
+        assert plain.invite().code == 488
+    with Peer(agent.port) as secure:
+        answer = secure.invite(secure.sdp().replace("RTP/AVP", "RTP/SAVP") + KEY)
+        assert (answer.code, "RTP/SAVP" in answer.body, "a=crypto:1" in answer.body) == (200, True, True)
+        assert secure.bye().code == 200
+    assert until(lambda: any("sip_srtp_keys_readable" in line for line in agent.errors))
+    assert "WVNfX19z" not in "".join(agent.errors)
+
+
+def test_two_agents_talk_with_srtp(agents: Agents) -> None:
+    left = agents(auto_answer=True, tone_hz=440, settings={"srtp": "mandatory"})
+    right = agents(tone_hz=1200, settings={"srtp": "mandatory"})
+    right.tell("dial", leg="out", uri=f"sip:5@127.0.0.1:{left.port}")
+    leg = left.event("MediaActive")["leg"]
+    assert until(lambda: right.hear("out")["samples"] > 12_000)
+    assert right.hear("out")["peak_hz"] == pytest.approx(440, abs=3)
+    assert left.hear(leg)["peak_hz"] == pytest.approx(1200, abs=3)
+    right.tell("hangup", leg="out")
+    left.event("Ended", leg=leg)
+
+
+def test_optional_srtp_takes_both(agents: Agents) -> None:
+    agent = agents(auto_answer=True, settings={"srtp": "optional"})
+    for offer_of in (lambda p: p.sdp(), lambda p: p.sdp().replace("RTP/AVP", "RTP/SAVP") + KEY):
+        with Peer(agent.port) as peer:
+            assert peer.invite(offer_of(peer)).code == 200
+            assert until(lambda peer=peer: len(peer.rtp.received) > 5)  # type: ignore[misc]
+            assert peer.bye().code == 200
+
+
+def certificate(folder: Path) -> dict[str, str | int | bool]:
+    """A certificate of its own authority, for 127.0.0.1."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is missing: apt-get install openssl")
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    return {"certificate": cert, "key": key, "ca": cert, "verify": True, "port": 0}
+
+
+@pytest.mark.skipif(tls_is_sound(), reason="this pjsua2 has a sound TLS")
+def test_an_openssl_that_is_too_old_is_refused_in_words(agents: Agents, tmp_path: Path) -> None:
+    agent = agents(settings={"transports": ["udp", "tls"], "tls": certificate(tmp_path)})
+    assert agent.failure == TLS_TOO_OLD
+    assert agent.process.wait(10) == 3
+
+
+@pytest.mark.skipif(not tls_is_sound(), reason="needs a pjsua2 of scripts/build-pjsua2: this one's OpenSSL is too old")
+def test_two_agents_talk_over_tls_and_a_stranger_does_not(agents: Agents, tmp_path: Path) -> None:
+    secure = {"transports": ["udp", "tls"], "tls": certificate(tmp_path), "srtp": "mandatory"}
+    left, right = agents(auto_answer=True, tone_hz=440, settings=secure), agents(tone_hz=1200, settings=secure)
+    right.tell("dial", leg="out", uri=f"sip:5@127.0.0.1:{left.tls_port};transport=tls")
+    right.event("Answered", leg="out")
+    assert until(lambda: right.hear("out")["samples"] > 12_000)
+    assert right.hear("out")["peak_hz"] == pytest.approx(440, abs=3)
+    right.tell("hangup", leg="out")
+    left.event("Ended")
+    (tmp_path / "other").mkdir()
+    stranger = agents(settings=secure | {"tls": certificate(tmp_path / "other")})
+    stranger.tell("dial", leg="no", uri=f"sip:5@127.0.0.1:{left.tls_port};transport=tls")
+    assert stranger.event("Ended", leg="no")["code"] in (502, 503)
+
+
+def test_tls_without_a_certificate_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="goes with sip"):
+        SipSettings(transports=("udp", "tls"))
+    with pytest.raises(ValueError, match="srtp 'yes' must be one of"):
+        SipSettings(srtp="yes")
