@@ -51,6 +51,7 @@ class GatewayProcess:
         self.port = free_port()
         self.events_file = work / "events.jsonl"
         self.log_file = work / "gateway.log"
+        self.tokens_file = work / "tokens.json"
         self.events: list[dict[str, Any]] = []
         self._work = work
         self._routes = routes
@@ -78,6 +79,7 @@ class GatewayProcess:
             **os.environ,
             "GATEWAY__SIP__PORT": str(self.port),
             "GATEWAY__API__PORT": "0",
+            "GATEWAY__API__TOKENS": str(self.tokens_file.resolve()),
             "GATEWAY__DIALPLAN__FILE": str(plan.resolve()),
             "GATEWAY__LOG__FORMAT": "json",
             "GATEWAY__ORIGINAL__ENABLED": "false",  # the first sound that a telephone hears is to be the translation

@@ -9,6 +9,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli.bench import bench_app
+from gateway.cli.calls import call, calls, hangup, transcript
 from gateway.cli.check_config import check_config, extra_checks
 from gateway.cli.console import console
 from gateway.cli.demo import demo
@@ -19,6 +20,7 @@ from gateway.cli.prompts import prompts
 from gateway.cli.rooms_check import check_rooms
 from gateway.cli.serve import serve
 from gateway.cli.timeline import timeline
+from gateway.cli.token import token_app
 
 app = typer.Typer(
     help="A telephone interpreter on your own machine: two people, two languages, one call.",
@@ -35,6 +37,11 @@ app.command("check-config")(check_config)
 app.command()(probe)
 app.command()(prompts)
 app.command()(timeline)
+app.command()(call)
+app.command()(calls)
+app.command()(hangup)
+app.command()(transcript)
+app.add_typer(token_app, name="token")
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
 extra_checks.append(check_rooms)

@@ -33,7 +33,10 @@ CREATED = "2026-01-01T00:00:00+00:00"
 class Room:
     """One gateway as far as the API sees it."""
 
-    def __init__(self, api: ControlApi, exchange: Exchange, state: StateStore, tokens: dict[str, str]) -> None:
+    def __init__(
+        self, work: Path, api: ControlApi, exchange: Exchange, state: StateStore, tokens: dict[str, str]
+    ) -> None:
+        self.work = work
         self.api = api
         self.exchange = exchange
         self.state = state
@@ -126,7 +129,7 @@ async def room(
         await api.start()
         stack.push_async_callback(api.stop)
         api.opened({"voices": {"xx": ["max", "mia"], "yy": ["yan"]}})
-        yield Room(api, exchange, state, tokens)
+        yield Room(folder, api, exchange, state, tokens)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
