@@ -12,7 +12,8 @@ FROM python:3.11-slim-bookworm
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ffmpeg libsrtp2-1 libspeexdsp1 libopus0 libssl3 libuuid1 \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --create-home gateway
+ && useradd --system --create-home gateway \
+ && install -d -o gateway -g gateway /models && install -d -o gateway -g gateway -m 700 /state
 
 WORKDIR /app
 COPY pyproject.toml requirements.lock README.md LICENSE ./
@@ -25,6 +26,6 @@ RUN pip install --no-cache-dir -r requirements.lock && pip install --no-cache-di
 
 USER gateway
 ENV GATEWAY__MODELS__DIR=/models
-VOLUME /models
+VOLUME ["/models", "/state"]
 # Models are not part of the image: the first start fetches and verifies them into the volume.
 CMD ["sh", "-c", "gateway models pull && exec gateway serve --config /app/config/gateway.yaml"]

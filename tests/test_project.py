@@ -34,6 +34,8 @@ def test_no_source_file_grows_beyond_what_can_be_read() -> None:
         ("audio", r"redis|pjsua2|gateway\.(?!audio|stream\.events)"),
         ("call", r"pjsua2|redis|ctranslate2|faster_whisper|onnxruntime|piper|fxtranslate"),
         ("bench", r"pjsua2"),
+        ("api", r"pjsua2|redis|ctranslate2|faster_whisper|onnxruntime|piper|fxtranslate"),
+        ("telemetry", r"redis|pjsua2|fastapi|uvicorn|gateway\.(?!telemetry)"),
     ],
 )
 def test_a_room_imports_only_what_it_may(room: str, forbidden: str) -> None:
@@ -57,6 +59,15 @@ def test_c11_the_compose_file_starts_a_gateway_and_its_redis() -> None:
     assert socket in redis["command"]
     shared = {volume.split(":")[0] for volume in gateway["volumes"]} & {v.split(":")[0] for v in redis["volumes"]}
     assert shared and shared <= set(compose["volumes"])
+
+
+def test_c11_the_composed_api_is_reached_from_this_machine_alone_and_keeps_its_tokens() -> None:
+    gateway = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["gateway"]
+    environ = gateway["environment"]
+    assert environ["GATEWAY__API__BIND"] == "127.0.0.1"
+    assert f":{environ['GATEWAY__API__PORT']}/readyz" in gateway["healthcheck"]["test"][-1]
+    kept = [volume.partition(":")[2] for volume in gateway["volumes"]]
+    assert str(Path(environ["GATEWAY__API__TOKENS"]).parent) in kept
 
 
 def test_nothing_of_this_machine_is_committed() -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gateway.api.server import ApiError, bind
 from gateway.cli.errors import KNOWN, told
 from gateway.cli.rooms_check import check_rooms
 from gateway.runtime import engine_spec, model_store, sip_settings, speech_service, worker_threads
@@ -112,6 +113,14 @@ def _ports(loaded: Loaded) -> Iterator[Finding]:
     verdict: Verdict = "ok" if free > len(ports[:200]) // 2 else "fail"
     remedy = "" if verdict == "ok" else "set sip.rtp_port_min and sip.rtp_port_max to a free range"
     yield Finding("rtp-ports", verdict, f"{free} of {len(ports[:200])} tried ports are free", remedy)
+    api = loaded.settings.api
+    if api.enabled:
+        try:
+            bind(api.bind, api.port).close()
+            yield Finding("api-port", "ok", f"{api.bind}:{api.port}")
+        except ApiError as error:
+            detail, _, remedy = str(error).partition(": ")
+            yield Finding("api-port", "fail", detail, remedy)
 
 
 def _can_bind(address: str, port: int, kind: socket.SocketKind) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gateway.api.server import ApiError, hooks, token_file
+from gateway.api.tokens import TokenError, TokenFile
 from gateway.call.delivery import StyleError
 from gateway.call.dialplan import DialPlan, DialPlanError, load_dialplan
 from gateway.call.glossary import load_glossary
@@ -35,6 +37,12 @@ def check_rooms(loaded: Loaded) -> Iterator[str]:
     except (SpeechError, ValueError) as error:
         yield f"speech: {error}"
     yield from _check_dialplan(loaded)
+    if settings.api.enabled:
+        try:
+            hooks(loaded)
+            TokenFile(token_file(loaded)).read()
+        except (ApiError, TokenError) as error:
+            yield str(error)
     if settings.terms.file is not None:
         try:
             load_glossary(loaded.find(settings.terms.file))

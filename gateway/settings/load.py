@@ -191,8 +191,10 @@ class _Join:
     def _raw(self, path: _Key) -> Any:
         here: Any = self.values
         for step in path:
-            if not isinstance(here, dict) or step not in here:
-                return _at(Settings(), path)
+            present = range(len(here)) if isinstance(here, list) else here if isinstance(here, dict) else ()
+            if step not in present:
+                # an entry of a list has no default of its own
+                return None if any(isinstance(each, int) for each in path) else _at(Settings(), path)
             here = here[step]
         return here
 

@@ -180,6 +180,10 @@ def test_c3_unknown_environment_key(tmp_path: Path) -> None:
         ("speech", "voices: {{EN1: a:b}}", "voices.EN1 = EN1 (from {}:2): must be an ISO 639 language code"),
         ("redis", "url: localhost", "url = localhost (from {}:2): must be redis://"),
         ("recording", "enabled: true", "enabled = true (from {}:2): needs recording.dir"),
+        ("api", 'bind: "0.0.0.0"', "bind = 0.0.0.0 (from {}:2): is not loopback"),
+        ("api", "tls_key: k.pem", "tls_certificate = null (from default): tls_certificate and tls_key belong together"),
+        ("api", 'webhooks: [{{url: "https://x.example"}}]', "webhooks.0.secret = null (from {}:2): give either secret"),
+        ("api", 'webhooks: [{{url: "ftp://x"}}]', "webhooks.0.url = ftp://x (from {}:2): must match"),
         ("log", "level: loud", "level = loud (from {}:2): must be 'debug', 'info', 'warning' or 'error'"),
     ],
 )
