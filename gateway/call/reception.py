@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gateway.audio.playout import ClipKind
-from gateway.call.menu import DIGITS, Action, Connect, GiveUp, Hush, Key, Menu, MenuEvent, Quiet, Say, Tick
+from gateway.call.menu import Action, Connect, GiveUp, Hush, Key, Menu, MenuEvent, Quiet, Say, Tick
 from gateway.call.menu_plan import MenuPlan
 from gateway.call.party import Party
 from gateway.call.prompts import PromptBook
 
-DIGIT_GAP_MS = 120  # between the digits of a number that is read back: it is written down, or compared
+GAP_MS = 120  # between what is said in one go: a number that is read back is compared digit by digit
 
 
 class Reception:
@@ -55,8 +55,7 @@ class Reception:
             match action:
                 case Say(lines):
                     for language, name in lines:
-                        gap_ms = DIGIT_GAP_MS if name in DIGITS else 0
-                        self._caller.prompt(name, self._prompts.clip(language, name), gap_ms=gap_ms)
+                        self._caller.prompt(name, self._prompts.clip(language, name), gap_ms=GAP_MS)
                     self._talking = True
                 case Hush():
                     self._caller.playout.flush(ClipKind.PROMPT)
