@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import structlog
 
+from gateway.audio.frames import Frame
 from gateway.audio.playout import Clip, ClipKind
 from gateway.call import termination
 from gateway.call.controls import Controls
@@ -76,7 +77,7 @@ class Call:
         self._voices = dict(route.voices or {})
         self.a_to_b = self._direction(self.a, self.b)
         self.b_to_a = self._direction(self.b, self.a)
-        self._reception = Reception(route.menu, self.a, desk.booth.prompts, self._booth.clock) if route.menu else None
+        self._reception = Reception(route.menu, self.a, self._booth, self._said("a")) if route.menu else None
         self.controls = Controls(
             (self.a, self.b),
             (self.a_to_b, self.b_to_a),
@@ -105,6 +106,10 @@ class Call:
         party = Party(side, leg, language, self._sound_came, tap, desk.ducking, desk.comfort_dbfs, self._rate_hz)
         party.cue = WaitingCue(round(desk.waiting_cue_s * 1e9))
         return party
+
+    def _said(self, side: str) -> Callable[[Frame], None] | None:
+        recorder = self._recorder
+        return (lambda frame: recorder.said(side, frame)) if recorder else None
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)
@@ -313,6 +318,7 @@ class Call:
         """Let the caller choose in the menu; False when they are gone, or have been told goodbye."""
         reception.begin()
         await self._until(lambda: reception.over or not self._is_up(self.a))
+        reception.close()
         self._reception = None
         chosen = reception.connect
         if chosen is None:
@@ -362,6 +368,8 @@ class Call:
                 async with asyncio.timeout_at(tick_at + TICK_S):
                     await self._wake.wait()
             self._wake.clear()
+            if self._reception is not None:
+                self._reception.hear()
             for direction in (self.a_to_b, self.b_to_a):
                 direction.hear()
                 if direction.talk_over.take():
