@@ -317,9 +317,11 @@ class Call:
     async def _ask(self, reception: Reception) -> bool:
         """Let the caller choose in the menu; False when they are gone, or have been told goodbye."""
         reception.begin()
-        await self._until(lambda: reception.over or not self._is_up(self.a))
-        reception.close()
-        self._reception = None
+        try:
+            await self._until(lambda: reception.over or not self._is_up(self.a))
+        finally:
+            reception.close()
+            self._reception = None
         chosen = reception.connect
         if chosen is None:
             self._end_with(termination.NO_CHOICE)

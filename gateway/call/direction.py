@@ -116,6 +116,7 @@ class Direction:
         self._cut_at = -1
         self._before_cut: dict[int, Hearing] = {}
         self._clause_follows = False
+        self._clause_plan = plan
         self._clauses = ClauseSpeaker(
             leg=source.leg,
             speech=booth.speech,
@@ -505,6 +506,9 @@ class Direction:
         heard = [Heard(word) for word in words]
         if not heard:
             return
+        if live.plan.pair != self._clause_plan.pair:
+            self._flush()  # what waits was said in another language
+        self._clause_plan = live.plan
         if self._releaser is None:
             self._releaser = ClauseReleaser(rules_for(live.plan.source), rate_hz=self.source.rate_hz)
             self._clause_follows = False
@@ -538,12 +542,12 @@ class Direction:
         clocks.mark(Stamp.FINAL, now_ns)
         span = (first or 0, end or self._ear.heard)
         outcome = Outcome(source_text=clause.text)
-        self._minutes.add(Entry(clause_id, span, self.plan, outcome, clocks, self._arrival_ns(span[0])))
+        self._minutes.add(Entry(clause_id, span, self._clause_plan, outcome, clocks, self._arrival_ns(span[0])))
         self._publish(
             "clause",
             {"segment_id": clause_id, "leg": self.source.side, "text": clause.text, "reason": clause.reason.value},
         )
-        self._clauses.put(SpokenClause(clause_id, clause.text, self.plan, self._clause_follows, ended_ns))
+        self._clauses.put(SpokenClause(clause_id, clause.text, self._clause_plan, self._clause_follows, ended_ns))
         self._clause_follows = clause.reason not in (Reason.SENTENCE, Reason.FINAL)
 
     def _clause_begins(self, clause: SpokenClause, outcome: Outcome) -> None:

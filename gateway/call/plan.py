@@ -33,6 +33,11 @@ class DirectionPlan:
     repeat_below: float = 0.0
     """Calibrated confidence below which the talker is asked to repeat instead of speaking a guess (B10); 0 never."""
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.source, self.target
+
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
         return replace(

@@ -348,6 +348,26 @@ def test_s1_18_the_languages_can_be_switched_in_a_live_call_from_the_next_uttera
     run(work())
 
 
+@pytest.mark.parametrize("seconds", [1.4, 2.0, 2.6])
+def test_s1_18_words_that_wait_when_the_language_changes_are_spoken_in_the_old_one(seconds: float) -> None:
+    async def work() -> None:
+        line = Line(ScriptedSpeech(hears_three_words_a_second), "simultaneous")
+        await line.say(voice(seconds))
+        line.listener.language = "es"
+        line.direction.set_languages(None)
+        await line.pause(0.4)  # the utterance is over, and its last words wait for more of the sentence
+        await line.say(voice(2.0))
+        await line.pause(1.5)
+        await line.hang_up()
+        first, second = (data["text"] for data in line.of("heard"))
+        by_target = {"pt": "", "es": ""}
+        for record in line.of("utterance"):
+            by_target[record["target_lang"]] += record["source_text"] + " "
+        assert (by_target["pt"].strip(), by_target["es"].strip()) == (first, second)
+
+    run(work())
+
+
 def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_twice() -> None:
     """One word every 350 ms for 45 s: two forced cuts. Each decoding hears the words that lie in its sound."""
     beat = 16_000 * 35 // 100
