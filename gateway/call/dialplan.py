@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from gateway.call.menu_plan import DESTINATION, LANGUAGE, MenuPlan, parse_menu
+from gateway.call.menu_plan import DESTINATION, LANGUAGE, DialRule, MenuPlan, parse_menu
 
 _SIMPLE_URI = re.compile(
     r"sips?:(?P<user>[^\s@<>\"?;:]+)@(?P<host>[A-Za-z0-9.-]+)(:(?P<port>\d{1,5}))?"
@@ -101,7 +101,7 @@ class DialPlan:
         return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
 
     def leads_to(self, uri: str, language: str) -> bool:
-        """Whether some route calls this address, and for a party that speaks this language.
+        """Whether some route, or a rule of a menu, calls this address, and for a party that speaks this language.
 
         The address has to be one that the route's destination can become, to the port; of parameters only ``transport``
         and ``user`` are taken, because others send the call elsewhere (RFC 3261 section 19.1.1: maddr, headers).
@@ -109,7 +109,16 @@ class DialPlan:
         address = _Address.of(uri)
         if address is None:
             return False
-        return any(route.target == language and _reaches(route, address) for route in self.routes)
+        for route in self.routes:
+            if route.menu is None:
+                if route.target == language and _reaches(route, address):
+                    return True
+            elif any(
+                language in ((rule.target,) if rule.target else route.menu.languages) and _reaches(rule, address)
+                for rule in route.menu.rules
+            ):
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ class _Address:
         return cls(found["user"], f"{found['host'].lower()}:{found['port'] or 5060}") if found else None
 
 
-def _reaches(route: Route, address: _Address) -> bool:
+def _reaches(route: Route | DialRule, address: _Address) -> bool:
     template = _Address.of(route.destination.replace("{rest}", _ANY).replace("{number}", _ANY))
     if template is None or template.host != address.host:
         return False
@@ -136,7 +145,8 @@ def _reaches(route: Route, address: _Address) -> bool:
         return False
     filled = address.user[len(before) : len(address.user) - len(after)]
     whole = "{number}" in route.destination
-    return bool(_DIALLED.match(filled)) and (not whole or filled.startswith(route.prefix or ""))
+    allowed = _DIALLED.match(filled) if isinstance(route, Route) else filled.isascii() and filled.isdigit()
+    return bool(allowed) and (not whole or filled.startswith(route.prefix or ""))
 
 
 def load_dialplan(path: Path, default_mode: str = "consecutive") -> DialPlan:

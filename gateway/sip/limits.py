@@ -39,7 +39,7 @@ class LibraryFacts:
 
 TLS_TOO_OLD = (
     "sip.transports has tls, but the pjsua2 at hand brings OpenSSL 1.0.2 (end of life): build one with "
-    "scripts/build-pjsua2, or leave tls out"
+    "`make pjsua2`, or leave tls out"
 )
 
 

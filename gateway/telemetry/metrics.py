@@ -126,6 +126,13 @@ class _Rooms(Collector):
         )
         yield _gauge("legs", "SIP legs in use", sip.get("legs"))
         yield _gauge("legs_limit", "SIP legs that can be in use", sip.get("max_legs"))
+        yield _by(
+            GaugeMetricFamily,
+            "sip_registered",
+            "1 when the PBX sends calls here",
+            "registration",
+            {name: each["registered"] for name, each in sip.get("registrations", {}).items()},
+        )
         yield _counter("late_frames", "Frames that missed their 20 ms", sip.get("late_frames"))
         yield _by(GaugeMetricFamily, "queue_depth", "Jobs that wait", "priority", speech.get("queued"))
         yield _by(CounterMetricFamily, "jobs_refused", "Jobs that found no place", "priority", speech.get("refused"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.call.dialplan import DialPlan, DialPlanError, Route, load_dialplan
+from gateway.call.menu_plan import DialRule, MenuPlan
 from gateway.resources import resource
 
 pytestmark = pytest.mark.unit
@@ -125,15 +126,26 @@ routes:
         ("sip:fixed@192.0.2.9:5070", "pt", True),
         ("sip:9001@192.0.2.9", "pt", True),
         ("sip:9002@192.0.2.9", "pt", False),
+        ("sip:12@menu.example", "de", True),
+        ("sip:12@menu.example", "pt", False),
+        ("sip:12x@menu.example", "de", False),
+        ("sip:desk@menu.example", "en", True),
+        ("sip:desk@menu.example", "fr", False),
     ],
 )
 def test_a16_a_transfer_may_go_where_a_route_goes_in_that_language(uri: str, language: str, allowed: bool) -> None:
+    rules = (
+        DialRule("sip:{rest}@menu.example", prefix="0", target="de"),
+        DialRule("sip:desk@menu.example", number="1"),
+    )
+    menu = MenuPlan(("en", "pt"), rules)
     plan = DialPlan(
         (
             Route("a", "en", "pt", "sip:{rest}@pbx.example", prefix="70"),
             Route("b", "pt", "en", "sip:ext-{number}-x@pbx.example:5070", prefix="71"),
             Route("c", "en", "pt", "sip:fixed@192.0.2.9:5070", number="8"),
             Route("d", "en", "pt", "sip:{number}@192.0.2.9", number="9001"),
+            Route("e", "en", "pt", "", number="6", menu=menu),
         )
     )
     assert plan.leads_to(uri, language) is allowed

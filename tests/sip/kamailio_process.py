@@ -19,14 +19,14 @@ PASSWORD = "s3cret-of-the-test"
 class Kamailio:
     """Runs inside ``with``; the test is skipped where Kamailio is not installed."""
 
-    def __init__(self, work: Path, gateway_port: int = 9) -> None:
+    def __init__(self, work: Path, *gateway_ports: int) -> None:
         program = shutil.which("kamailio")
         if program is None:
             pytest.skip("kamailio is missing: apt-get install kamailio")
         self.port = free_port()
         self._work = work / f"kamailio-{self.port}"
         self._program = program
-        self._gateway_port = gateway_port
+        self._gateway_ports = gateway_ports or (9,)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -38,11 +38,13 @@ class Kamailio:
         text = RECIPE.read_text()
         for old, new in (
             ("127.0.0.1:5060", f"127.0.0.1:{self.port}"),
-            ("127.0.0.1:5080", f"127.0.0.1:{self._gateway_port}"),
+            ("/etc/kamailio/dispatcher.list", f"{self._work}/dispatcher.list"),
             ("change-me", PASSWORD),
         ):
             assert old in text
             text = text.replace(old, new)
+        gateways = "".join(f"1 sip:127.0.0.1:{port}\n" for port in self._gateway_ports)
+        (self._work / "dispatcher.list").write_text(gateways)
         config = self._work / "kamailio.cfg"
         config.write_text(text)
         self._log = (self._work / "log").open("wb")

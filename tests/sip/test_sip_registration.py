@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kamailio_process import PASSWORD, Kamailio
 from sip_callee import Callee
-from sip_harness import Exchange, open_exchange, until
+from sip_harness import Exchange, free_port, open_exchange, until
 from sip_peer import Peer
 
 from gateway.sip.registration import LONGEST_ROUND_S, Registration, Rotation, peer_of
@@ -39,6 +39,17 @@ def register(pbx: Kamailio, user: str, contact_port: int) -> None:
         assert answer.code == 200, answer.first_line
 
 
+def call_through(alice: Peer, pbx: Kamailio) -> str:
+    """A call with password through the PBX, up to the ACK; the route set for what follows."""
+    answer = alice.with_digest("INVITE", f"sip:{alice.number}@127.0.0.1:{pbx.port}", PASSWORD, alice.sdp())
+    assert answer.code == 200, answer.first_line
+    routes = re.findall(r"(?im)^record-route: (.*?)\r", answer.text)
+    route_set = "".join(f"Route: {route}\r\n" for route in routes)
+    alice.answer, alice.to = answer, answer.headers["to"]
+    alice.request("ACK", cseq=alice.cseq, extra=route_set)
+    return route_set
+
+
 def test_a4_a14_a_call_to_the_extension_goes_on_through_the_pbx(tmp_path: Path, worker_rtp: Iterator[int]) -> None:
     with Kamailio(tmp_path) as pbx:
         route = {
@@ -55,14 +66,7 @@ def test_a4_a14_a_call_to_the_extension_goes_on_through_the_pbx(tmp_path: Path, 
         ):
             assert until(lambda: state(site).get("registered", False), 5), (state(site), pbx.log())
             register(pbx, "201", bob.port)
-            uri = f"sip:700@127.0.0.1:{pbx.port}"
-            answer = alice.with_digest("INVITE", uri, PASSWORD, alice.sdp())
-            assert answer.code == 200, answer.first_line
-            route_set = "".join(
-                f"Route: {route}\r\n" for route in re.findall(r"(?im)^record-route: (.*?)\r", answer.text)
-            )
-            alice.answer, alice.to = answer, answer.headers["to"]
-            alice.request("ACK", cseq=alice.cseq, extra=route_set)
+            route_set = call_through(alice, pbx)
             started = site.agent.event("call-started")
             invite = bob.accept()
             assert "sip:700@" in invite.headers["from"], "the gateway calls as its extension"
@@ -72,6 +76,21 @@ def test_a4_a14_a_call_to_the_extension_goes_on_through_the_pbx(tmp_path: Path, 
             assert alice.final("BYE").code == 200
             bob.next("BYE")
             assert site.agent.event("call-ended")["call"] == started["call"]
+
+
+@pytest.mark.parametrize("dead_first", [True, False])
+def test_a14_kamailio_finds_the_gateway_that_answers(exchange: Exchange, tmp_path: Path, dead_first: bool) -> None:
+    dead, alive = free_port(), exchange.agent.port
+    gateways = (dead, alive) if dead_first else (alive, dead)
+    with Kamailio(tmp_path, *gateways) as pbx, Peer(pbx.port, user="200", number="7001") as alice:
+        start = exchange.position()
+        route_set = call_through(alice, pbx)
+        exchange.callee.accept()
+        exchange.agent.event("call-phase", start=start, phase="bridged")
+        alice.request("BYE", extra=route_set)
+        assert alice.final("BYE").code == 200
+        exchange.callee.next("BYE")
+        exchange.agent.event("call-ended", start=start)
 
 
 def test_a19_the_second_registrar_takes_over_when_the_first_is_gone(tmp_path: Path, worker_rtp: Iterator[int]) -> None:

@@ -78,7 +78,7 @@ def test_an_openssl_that_is_too_old_is_refused_in_words(agents: Agents, tmp_path
     assert agent.process.wait(10) == 3
 
 
-@pytest.mark.skipif(not tls_is_sound(), reason="needs a pjsua2 of scripts/build-pjsua2: this one's OpenSSL is too old")
+@pytest.mark.skipif(not tls_is_sound(), reason="needs a pjsua2 of `make pjsua2`: this one's OpenSSL is too old")
 def test_two_agents_talk_over_tls_and_a_stranger_does_not(agents: Agents, tmp_path: Path) -> None:
     secure = {"transports": ["udp", "tls"], "tls": certificate(tmp_path), "srtp": "mandatory"}
     left, right = agents(auto_answer=True, tone_hz=440, settings=secure), agents(tone_hz=1200, settings=secure)

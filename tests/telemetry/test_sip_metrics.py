@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the metrics say about the SIP room."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.telemetry.metrics import Meters
+
+pytestmark = pytest.mark.unit
+
+
+def test_a4_each_registration_is_a_gauge() -> None:
+    registrations = {"pbx": {"registered": True}, "spare": {"registered": False}}
+    text = Meters(lambda: {"sip": {"registrations": registrations}}).text().decode()
+    assert 'gateway_sip_registered{registration="pbx"} 1.0' in text
+    assert 'gateway_sip_registered{registration="spare"} 0.0' in text
