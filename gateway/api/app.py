@@ -65,6 +65,7 @@ def build_app(
     app.state.dialplan_pairs = list(dialplan_pairs)
     app.state.open_metrics = open_metrics
     app.state.streams = call_routes.Streams()
+    app.state.placed = dict[tuple[str, str], str]()
     for router in (call_routes.router, term_routes.router, about_routes.router):
         app.include_router(router)
     app.add_exception_handler(Problem, _refused)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from gateway.api.access import CallId, JsonOnly, control_of, needs, problems
 from gateway.api.control import Control
@@ -25,6 +26,7 @@ from gateway.call.captions import cues, subrip, webvtt
 log = structlog.get_logger(__name__)
 
 MOST_STREAMS = 32
+MOST_KEYS = 256  # of placed calls, against a second one by a request that is sent again
 LOOK_S = 1.0  # a revoked token ends its streams within this and the file's second
 QUIET_LOOKS = 10  # then a comment, so that proxies keep the line
 _STREAM = {"content": {"text/event-stream": {}}, "description": "Events as they happen."}
@@ -48,14 +50,26 @@ async def list_calls(
 
 @router.post("", status_code=201, responses=problems(415, 422, 503), dependencies=[JsonOnly])
 async def place_call(
-    request: Request, response: Response, order: CallOrder, who: Annotated[Principal, needs(Permission.CONTROL)]
+    request: Request,
+    response: Response,
+    order: CallOrder,
+    who: Annotated[Principal, needs(Permission.CONTROL)],
+    idempotency_key: Annotated[
+        str | None, Header(min_length=1, max_length=100, description="The same key again gives the same call.")
+    ] = None,
 ) -> CallDetail:
     """Click to call: the first party's telephone rings, then the second's; both hear each other interpreted."""
-    control = control_of(request)
-    call_id = control.place(order, anywhere=who.may(Permission.ANYWHERE))
-    if order.hotwords is not None:
-        await control.change(call_id, CallChange(hotwords=order.hotwords))
-    log.info("api_call_placed", call=call_id, token=who.id)
+    control, placed = control_of(request), request.app.state.placed
+    call_id = placed.get((who.id, idempotency_key)) if idempotency_key else None
+    if call_id is None:
+        call_id = control.place(order, anywhere=who.may(Permission.ANYWHERE))
+        if idempotency_key:
+            placed[who.id, idempotency_key] = call_id
+            if len(placed) > MOST_KEYS:
+                del placed[next(iter(placed))]
+        if order.hotwords is not None:
+            await control.change(call_id, CallChange(hotwords=order.hotwords))
+        log.info("api_call_placed", call=call_id, token=who.id)
     response.headers["Location"] = f"/v1/calls/{call_id}"
     return CallDetail.model_validate(await control.call(call_id))
 
@@ -106,8 +120,12 @@ async def call_events(
         return Response(status_code=204)
     if streams.open >= MOST_STREAMS:
         raise Problem(TOO_MANY, f"{MOST_STREAMS} streams are open already", headers={"Retry-After": "5"})
-    events = _events(control, call_id, after, page, who, request.app.state.tokens, streams)
-    return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    tokens: TokenBook = request.app.state.tokens
+
+    def still_wanted() -> bool:
+        return not streams.closing.is_set() and (who is EVERYBODY_HERE or tokens.still(who))
+
+    return EventStream(_events(control, call_id, after, page, still_wanted), streams)
 
 
 class Streams:
@@ -118,33 +136,47 @@ class Streams:
         self.closing = asyncio.Event()
 
 
+class EventStream(StreamingResponse):
+    """A stream that gives its place back however it ends, also while a client does not take what is sent."""
+
+    def __init__(self, events: AsyncGenerator[str, None], streams: Streams) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._events = events
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until it ends."""
+        self._streams.open += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.open -= 1
+            await self._events.aclose()
+
+
 async def _events(
-    control: Control, call_id: str, after: int, page: Page, who: Principal, tokens: TokenBook, streams: Streams
-) -> AsyncIterator[str]:
-    streams.open += 1
+    control: Control, call_id: str, after: int, page: Page, still_wanted: Callable[[], bool]
+) -> AsyncGenerator[str, None]:
     quiet = 0
-    try:
-        yield "retry: 1000\n\n"
-        while True:
-            if page.missed:
-                yield f'event: missed\ndata: {{"missed": {page.missed}}}\n\n'
-            for told in page.events:
-                after = told["id"]
-                yield f"id: {after}\nevent: {told['kind']}\ndata: {json.dumps(told, ensure_ascii=False)}\n\n"
-            if page.over or streams.closing.is_set() or not (who is EVERYBODY_HERE or tokens.still(who)):
-                return
-            quiet = 0 if page.events else quiet + 1
-            if quiet >= QUIET_LOOKS:
-                quiet = 0
-                yield ": still here\n\n"
-            if not page.events:
-                await control.wait(call_id, after, LOOK_S)
-            try:
-                page = await control.events(call_id, after)
-            except Problem:  # the call, or the gateway that held it, is gone
-                return
-    finally:
-        streams.open -= 1
+    yield "retry: 1000\n\n"
+    while True:
+        if page.missed:
+            yield f'event: missed\ndata: {{"missed": {page.missed}}}\n\n'
+        for told in page.events:
+            after = told["id"]
+            yield f"id: {after}\nevent: {told['kind']}\ndata: {json.dumps(told, ensure_ascii=False)}\n\n"
+        if page.over or not still_wanted():
+            return
+        quiet = 0 if page.events else quiet + 1
+        if quiet >= QUIET_LOOKS:
+            quiet = 0
+            yield ": still here\n\n"
+        if not page.events:
+            await control.wait(call_id, after, LOOK_S)
+        try:
+            page = await control.events(call_id, after)
+        except Problem:  # the call, or the gateway that held it, is gone
+            return
 
 
 def _number(last_event_id: str | None) -> int:

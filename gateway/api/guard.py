@@ -37,6 +37,7 @@ from gateway.api.tokens import Principal, TokenBook
 log = structlog.get_logger(__name__)
 
 BODY_S = 10.0
+SEND_S = 30.0  # a client that takes nothing for so long is given up, and its stream's place with it
 DISCARD_S = 0.5
 DISCARD_BYTES = 4_194_304
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -86,7 +87,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
-            await send(message)
+            async with asyncio.timeout(SEND_S):
+                await send(message)
 
         try:
             headers = Headers(scope=scope)
@@ -95,6 +97,8 @@ class Guard:
             await self._app(scope, await self._body(headers, receive), answer)
         except Problem as problem:
             await problem_response(problem)(scope, receive, answer)
+        except TimeoutError:
+            log.info("api_client_too_slow")
         except Exception as error:
             # neither the message nor the values: they may be what somebody said
             place = traceback.extract_tb(error.__traceback__)[-1]

@@ -24,6 +24,7 @@ import structlog
 import uvicorn
 
 from gateway.api.app import build_app
+from gateway.api.connections import BoundedProtocol
 from gateway.api.control import Control
 from gateway.api.destinations import Destinations
 from gateway.api.guard import Guard
@@ -65,6 +66,7 @@ class ControlApi:
         statistics: Callable[[], Mapping[str, Any]],
         models: Callable[[], list[dict[str, Any]]],
     ) -> None:
+        self._loaded = loaded
         self._settings = settings = loaded.settings.api
         sip = loaded.settings.sip
         self._bus = bus
@@ -102,6 +104,7 @@ class ControlApi:
     async def start(self) -> None:
         """Bind and serve. ApiError with the remedy when that cannot be."""
         settings = self._settings
+        certificate = self._loaded.find(settings.tls_certificate) if settings.tls_certificate else None
         listening = bind(settings.bind, settings.port)
         self.port = int(listening.getsockname()[1])
         guard = Guard(
@@ -116,18 +119,19 @@ class ControlApi:
             config = uvicorn.Config(
                 guard,
                 loop="none",
-                http="h11",
+                http=BoundedProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # what is malformed is answered, not logged: anybody can send it
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=STOP_S,
                 h11_max_incomplete_event_size=16_384,
-                ssl_certfile=settings.tls_certificate,
-                ssl_keyfile=settings.tls_key,
+                ssl_certfile=certificate,
+                ssl_keyfile=self._loaded.find(settings.tls_key) if settings.tls_key else None,
             )
             config.load()
         except (OSError, ssl.SSLError) as error:
@@ -140,11 +144,11 @@ class ControlApi:
             asyncio.create_task(self._server.serve([listening]), name="api-server"),
         ]
         self._local = local_file(self._tokens_path, self.port)
-        scheme = "https" if settings.tls_certificate else "http"
-        host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
-        url = f"{scheme}://{host}:{self.port}"
-        note = json.dumps({"url": url, "token": self._tokens.issue_local(), "pid": os.getpid()})
-        await asyncio.to_thread(_leave_note, self._local, note)
+        url = local_url(settings.bind, self.port, encrypted=settings.tls_certificate is not None)
+        note = {"url": url, "token": self._tokens.issue_local(), "pid": os.getpid()}
+        if certificate is not None:
+            note["certificate"] = str(certificate.resolve())
+        await asyncio.to_thread(_leave_note, self._local, json.dumps(note))
         log.info("api_started", url=url)
 
     def opened(self, capabilities: Mapping[str, Any]) -> None:
@@ -196,6 +200,14 @@ def bind(address: str, port: int) -> socket.socket:
             "(0 takes any free one), or set api.enabled to false"
         ) from None
     return listening
+
+
+def local_url(address: str, port: int, *, encrypted: bool) -> str:
+    """How a program on this machine reaches the API that listens on an address."""
+    ip = ipaddress.ip_address(address)
+    if ip.is_unspecified:
+        ip = ipaddress.ip_address("127.0.0.1" if ip.version == 4 else "::1")
+    return f"{'https' if encrypted else 'http'}://{f'[{ip}]' if ip.version == 6 else ip}:{port}"
 
 
 def token_file(loaded: Loaded) -> Path:

@@ -2,7 +2,8 @@
 """How commands reach a running gateway: its API's address, a token, and refusals in one line.
 
 On the gateway's own machine, as its own user, nothing needs to be given: it leaves its address and a token of its own
-life time beside the token file. Elsewhere ``GATEWAY_API_URL`` and ``GATEWAY_API_TOKEN`` (or ``…_TOKEN_FILE``) say so.
+life time beside the token file. Elsewhere ``GATEWAY_API_URL`` and ``GATEWAY_API_TOKEN`` (or ``…_TOKEN_FILE``) say so,
+and ``GATEWAY_API_CA`` names the certificate where no public authority vouches for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -36,13 +38,17 @@ class Client:
     """``with Client(url, config) as api``. Every refusal is an ApiError that says what the gateway said."""
 
     def __init__(self, url: str | None, config: Path | None) -> None:
-        token = _given_token()
+        token, certificate = _given_token(), None
         if url is None or token is None:
             note = _note(url, config)
-            url, token = url or note["url"], token or note["token"]
+            url, token, certificate = url or note["url"], token or note["token"], note.get("certificate")
         self._url = url
         self._http = httpx2.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S, trust_env=False
+            base_url=url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            verify=_tls(certificate) if url.startswith("https") else False,
         )
 
     def __enter__(self) -> Self:
@@ -94,6 +100,19 @@ def _refusal(answer: httpx2.Response) -> str:
     except (ValueError, KeyError, TypeError):
         return f"the gateway answered {answer.status_code} without saying why: is this its address?"
     return "; ".join(word for word in words if word and word != "see errors")
+
+
+def _tls(certificate: str | None) -> ssl.SSLContext:
+    """Proves the gateway: by the certificate it left, by that of GATEWAY_API_CA, or by the system's authorities."""
+    authority = certificate or os.environ.get("GATEWAY_API_CA") or None
+    try:
+        context = ssl.create_default_context(cafile=authority)
+    except OSError as error:
+        raise ApiError(f"GATEWAY_API_CA: {authority} cannot be used: {error.strerror or error}") from None
+    if authority is not None:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the certificate itself is proof enough
+    context.check_hostname = certificate is None  # that one was read from the gateway's own file
+    return context
 
 
 def _given_token() -> str | None:
