@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real key presses, RFC 4733 and INFO, and a language named aloud: through the menu to a call, and during a call."""
+"""Through the menu with real voices: a language named aloud, a number in keys, read back so that it is understood."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from gateway.speech.jobs import Speech, SynthesizeTask
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words
 from tests.e2e.conftest import Site
-from tests.e2e.sounds import heard_between, prompt, read_back
+from tests.e2e.sounds import heard_between, read_back
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
 
 NUMBER = "48151623"
 """Dialled in the menu; it must turn up nowhere but in the caller's ear."""
-PIN = "90210"
 
 
 async def dialled(phone: PhoneProcess, uri: str) -> None:
@@ -49,17 +48,6 @@ def spoken(engines: Engines, text: str, language: str, work: Path) -> Path:
     file = work / "spoken.wav"
     soundfile.write(file, np.asarray(pcm, np.int16), RATE_HZ, subtype="PCM_16")
     return file
-
-
-async def control(site: Site, since: int, name: str) -> dict[str, Any]:
-    """The next control of this name behind a position of the event list."""
-    async with asyncio.timeout(10):
-        while True:
-            site.gateway.read_events()
-            for event in site.gateway.events[since:]:
-                if event["kind"] == "control" and event["control"] == name:
-                    return event
-            await asyncio.sleep(0.05)
 
 
 def test_a2_k07_from_the_menu_to_an_interpreted_call(site: Site, engines: Engines, work: Path) -> None:
@@ -87,38 +75,3 @@ def test_a2_k07_from_the_menu_to_an_interpreted_call(site: Site, engines: Engine
     said = read_back(engines, heard_between(heard.received, first_ns, last_ns), "pt").text
     assert "".join(word for word in normal_words(said, "pt") if word.isdecimal()).find(NUMBER) >= 0, said
     assert NUMBER not in site.gateway.log_file.read_text() and NUMBER not in site.gateway.events_file.read_text()
-
-
-def test_a6_k07_keys_control_the_interpreter_and_the_other_party_hears_nothing_of_it(site: Site, work: Path) -> None:
-    said = "conf-waitforleader"
-
-    async def call() -> tuple[dict[str, Any], int]:
-        since = site.position()
-        async with site.two_phones(quiet_ms=800) as (a, b):
-            a.send("call", uri=site.gateway.uri("7001"))
-            await site.phase(since, "bridged")
-            await b.wait("sound_ended", timeout_s=20)  # the disclosure
-            before_a, before_b = a.position, b.position
-            a.send("dtmf", digits="*0")
-            await control(site, since, "help")
-            await a.wait("sound_started", timeout_s=10, since=before_a)
-            a.send("dtmf", digits=PIN + "*1", by="info")
-            assert (await control(site, since, "pause"))["on"]
-            await a.wait("sound_ended", timeout_s=20, since=before_a)
-            assert not b.find("sound_started", before_b), "the answers are for the presser alone"
-            a.send("play", file=str(prompt(said, work)), id=said)
-            await a.wait("played", timeout_s=20)
-            await asyncio.sleep(1)
-            assert not site.ends(since), "the interpreter pauses"
-            resumed = site.position()
-            a.send("dtmf", digits="*1")
-            await control(site, resumed, "pause")
-            a.send("play", file=str(prompt(said, work)), id="again")
-            await site.spoken(since, 1)
-            a.send("hangup")
-            return await site.ended(since), len(site.utterances(since))
-
-    ended, spoken = site.run(call())
-    assert ended["controls"] == {"help": 1, "pause": 2}
-    assert spoken == 1
-    assert PIN not in site.gateway.log_file.read_text() and PIN not in site.gateway.events_file.read_text()

@@ -2,7 +2,8 @@
 """Real calls between two real legs, with speech engines that are scripted: what signalling does to a call.
 
 Run as ``python -m tests.sip.exchange JSON`` and driven like agent.py. Every utterance is understood as "heard", and
-its translation is a second of a tone whose pitch tells the language: so a test hears which leg was spoken to.
+its translation is a second of a tone whose pitch tells the language: so a test hears which leg was spoken to. With
+``prompts`` the gateway's own words are short tones of another pitch for each language.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import Any
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import DialPlan, Route
 from gateway.call.events import EventBus
 from gateway.call.glossary import Glossaries
-from gateway.call.prompts import PromptBook
+from gateway.call.menu_plan import parse_menu
+from gateway.call.prompts import PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
@@ -34,15 +37,30 @@ from gateway.stream.plan import EndpointPlan
 from tests.call.scripted import ScriptedSpeech, say_what_was_asked
 
 SPOKEN_HZ = {"en": 700, "pt": 1100}
+PROMPT_HZ = {"en": 500, "pt": 1500}
+PROMPT_S = 0.3
 RATE_HZ = 8000
+
+
+def tone(hz: float, seconds: float) -> NDArray[np.int16]:
+    return (np.sin(2 * np.pi * hz * np.arange(round(RATE_HZ * seconds)) / RATE_HZ) * 8000).astype(np.int16)
 
 
 def answer(task: Task) -> Result:
     if not isinstance(task, SynthesizeTask):
         return say_what_was_asked(task)
-    at = np.arange(RATE_HZ)
-    tone = (np.sin(2 * np.pi * SPOKEN_HZ[task.language] * at / RATE_HZ) * 8000).astype(np.int16)
-    return Speech(tone.tobytes(), RATE_HZ, "tone")
+    return Speech(tone(SPOKEN_HZ[task.language], 1.0).tobytes(), RATE_HZ, "tone")
+
+
+def tones() -> dict[tuple[str, str], NDArray[np.int16]]:
+    """All that the gateway says itself, as tones."""
+    names = load_prompt_texts(shipped_prompts(), ())
+    return {(each, name): tone(hz, PROMPT_S) for each, hz in PROMPT_HZ.items() for name in names[each]}
+
+
+def route(given: dict[str, Any]) -> Route:
+    menu = given.pop("menu", None)
+    return Route(**given, menu=parse_menu(menu, "menu", []) if menu else None)
 
 
 @dataclass(frozen=True)
@@ -84,7 +102,7 @@ async def main() -> int:
     given["registrations"] = tuple(
         Registration(**each | {"registrars": tuple(each["registrars"])}) for each in given.get("registrations", [])
     )
-    plan = DialPlan(tuple(Route(**route) for route in options["routes"]))
+    plan = DialPlan(tuple(route(each) for each in options["routes"]))
     board = Switchboard(plan)
     loop = asyncio.get_running_loop()
 
@@ -101,7 +119,13 @@ async def main() -> int:
     desk = Desk(
         booth=Booth(
             speech=speech,
-            prompts=PromptBook({}, {}, rate_hz=rate_hz, cache=Path("/nonexistent")),
+            prompts=PromptBook(
+                {},
+                {},
+                rate_hz=rate_hz,
+                cache=Path("/nonexistent"),
+                recorded=tones() if options.get("prompts") else None,
+            ),
             endpoint=EndpointPlan(rate_hz=rate_hz),
             previews=False,
         ),
@@ -111,6 +135,8 @@ async def main() -> int:
         glossaries=Glossaries(nowhere),
         limits=CallLimits(**options.get("limits", {})),
         leads_to=plan.leads_to,
+        controls=frozenset(options.get("controls", "")),
+        pass_digits=options.get("pass_digits", False),
         disclosure=False,
     )
     board.open(desk, frozenset({("en", "pt"), ("pt", "en")}))

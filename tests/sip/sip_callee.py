@@ -25,6 +25,8 @@ class Callee:
         self.rtp = RtpSocket(ip)
         self.remote_rtp: tuple[str, int] = (ip, 0)
         self.tag = "callee"
+        self.event_payload: int | None = None
+        """Payload type on which key presses are taken (RFC 4733); None: on none."""
         self.invite: Message | None = None
         self._caller: tuple[str, int] = (ip, 0)
         self._cseq = 100
@@ -59,9 +61,12 @@ class Callee:
         raise AssertionError(f"no {method} within {timeout_s} s")
 
     def sdp(self, direction: str = "sendrecv", version: int = 1) -> str:
+        kind = self.event_payload
+        keys = f"a=rtpmap:{kind} telephone-event/8000\r\n" if kind else ""
         return (
             f"v=0\r\no=callee 1 {version} IN IP4 {self.ip}\r\ns=-\r\nc=IN IP4 {self.ip}\r\nt=0 0\r\n"
-            f"m=audio {self.rtp.port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\na={direction}\r\n"
+            f"m=audio {self.rtp.port} RTP/AVP 0{f' {kind}' if kind else ''}\r\na=rtpmap:0 PCMU/8000\r\n{keys}"
+            f"a={direction}\r\n"
         )
 
     def respond(self, request: Message, code: int, phrase: str, body: str = "", extra: str = "") -> None:

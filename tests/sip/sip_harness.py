@@ -146,10 +146,13 @@ class Exchange:
 def open_exchange(
     first_rtp: int, *, more_routes: tuple[dict[str, str], ...] = (), **options: Any
 ) -> Iterator[Exchange]:
-    """7001 leads from English to Portuguese, to the called party; 72… leads to the third one."""
+    """7001 leads from English to Portuguese, to the called party; 72… to the third one; 7000 asks, and dials 48…."""
     with Callee() as callee, Callee() as third:
         b, c = f"127.0.0.1:{callee.port}", f"127.0.0.1:{third.port}"
-        routes = [
+        dial = [{"prefix": "48", "destination": f"sip:b@{b}"}]
+        routes: list[dict[str, Any]] = [
+            {"name": "asks", "source": "en", "target": "pt", "destination": "", "number": "7000"}
+            | {"menu": {"languages": ["en", "pt"], "dial": dial}},
             {"name": "b", "source": "en", "target": "pt", "number": "7001", "destination": f"sip:b@{b}"},
             {"name": "to-en", "source": "pt", "target": "en", "prefix": "72", "destination": f"sip:{{rest}}@{c}"},
             *more_routes,
