@@ -36,7 +36,7 @@ from gateway.audio.tempo import TempoReader, usable_ratio
 JOIN_MS = 10  # long enough to hide a step in level, short enough to keep a plosive's attack
 FLUSH_FADE_MS = 30
 MAX_PENDING_S = 120.0  # two minutes of speech nobody has heard yet: the talk is elsewhere by then
-LEVELS_KEPT = 100  # frames, 2 s: as far back as an echo is looked for
+LEVELS_KEPT = 1500  # frames, 30 s: as far back as an utterance may lie that could be an echo
 EVENTS_KEPT = 4096  # three events a clip: over a thousand clips between two looks
 
 
@@ -207,10 +207,17 @@ class PlayOut:
         with self._lock:
             return self._current is not None and self._current.clip.kind is ClipKind.TRANSLATION
 
-    def recent_levels(self, frames: int) -> list[float]:
-        """Levels in dBFS of the last frames that were given out, the newest last; 100 at most."""
+    @property
+    def egress_samples(self) -> int:
+        """Samples given out so far."""
+        return self._egress
+
+    def levels_from(self, first_sample: int, frames: int) -> list[float]:
+        """Levels in dBFS of so many frames from the one on that holds a sample; -127 for what is not known."""
         with self._lock:
-            return list(self._levels)[-frames:]
+            kept, given = list(self._levels), self._egress // self.frame_samples
+        first = first_sample // self.frame_samples - (given - len(kept))
+        return [kept[at] if 0 <= at < len(kept) else SILENCE_DBFS for at in range(first, first + frames)]
 
     def is_idle(self) -> bool:
         """True when nothing is queued or sounding, pauses and fades included."""

@@ -27,8 +27,9 @@ from gateway.call.ahead import Ahead
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
+from gateway.call.echo import EchoWatch
 from gateway.call.hearing import Hearing, text_beside_cut
-from gateway.call.interpretation import INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
+from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import Party
@@ -99,7 +100,8 @@ class Direction:
         self._wanted = plan
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._talker = Talker(source.rate_hz)
-        self.talk_over = TalkOver(booth.barge_in_ms, source.rate_hz, source.playout)
+        self._echo = EchoWatch(source.playout)
+        self.talk_over = TalkOver(booth.barge_in_ms, source.rate_hz, source.playout, self._echo)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
         self._buffer = AdaptiveBuffer(self.source.rate_hz)
@@ -276,6 +278,7 @@ class Direction:
 
     def _judge(self, verdict: VoiceFrame) -> None:
         self._talker.feed(verdict)
+        self._echo.feed(verdict)
         self.talk_over.feed(verdict)
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
@@ -368,6 +371,7 @@ class Direction:
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
             tempo=pace.tempo,
+            echo=self._echo.is_echo(first, span.end_sample),
             manner=partial(self._talker.manner, first, span.end_sample) if self._booth.follow_talker else None,
         )
         return Hearing(interpretation, live, covered)
@@ -429,7 +433,7 @@ class Direction:
             heard = outcome.heard or Recognition("", "", 0.0)
             said = heard if text else replace(heard, text="", words=())
             self._commit(hearing.live, hearing.live.finish(said, hearing.span))
-            text = hearing.live.agreement.text
+            text = "" if outcome.rejected == ECHO else hearing.live.agreement.text
         else:
             hearing.live.stop()
         self._lives.pop(hearing.live.first_sample, None)
@@ -496,7 +500,8 @@ class Direction:
                 },
             )
         if live.plan.mode == Mode.SIMULTANEOUS:
-            self._commit(live, step.agreement.committed)
+            if not self._echo.is_echo(live.first_sample, self._ear.heard):
+                self._commit(live, step.agreement.committed)
         else:
             # all but the ragged last word: a guess need not be stable, it only has to come early
             live.ahead.consider((*live.agreement.committed, *step.agreement.unstable)[:-1])
@@ -591,6 +596,7 @@ class Direction:
             "segments": self._line.statistics(),
             "ear": self._ear.statistics(),
             "clauses": self._clauses.statistics(),
+            "echoes": self._echo.found,
             "buffer": self._buffer.statistics(),
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,

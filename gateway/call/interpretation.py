@@ -44,6 +44,7 @@ from gateway.text.hotwords import repair_hotwords
 log = structlog.get_logger(__name__)
 
 LOW_CONFIDENCE = "low-confidence"
+ECHO = "echo"
 INTERRUPTED = "interrupted"
 SLOWEST, FASTEST = 0.8, 1.3  # of style and talker together; the lag policy's own limit is the same
 PAUSE_MS = 120  # between clauses, before the lag policy shortens it: a talker's own short pause
@@ -99,6 +100,7 @@ class Interpretation:
         tempo: float = 1.0,
         gap_factor: float = 1.0,
         manner: Callable[[str], Manner] | None = None,
+        echo: bool = False,
     ) -> None:
         self.name = name
         """The candidate's id, then the segment's."""
@@ -120,6 +122,8 @@ class Interpretation:
         self._known_translation = translation
         self._ahead = ahead
         self._tempo = tempo
+        self._echo = echo
+        """The sound is what the talker's telephone was given to play: whatever is understood, nobody said it."""
         self._manner_of = manner
         """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
         self._gap_ms = round(PAUSE_MS * gap_factor * plan.delivery.pauses) if isinstance(source, str) else 0
@@ -215,6 +219,8 @@ class Interpretation:
         outcome.rejected = heard.rejected
         if outcome.source_text and outcome.confidence < self.plan.repeat_below:
             outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
+        if self._echo:
+            outcome.source_text, outcome.rejected = "", ECHO
         self._recognised = True
         if self._confirmed.is_set():
             self._on_text(self.name, outcome)

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from gateway.audio.playout import Clip, ClipKind, PlayOut
+from gateway.call.echo import EchoWatch
 from gateway.call.interpretation import INTERRUPTED
 from gateway.call.talkover import TalkOver
 from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task
@@ -25,14 +25,42 @@ FRAME = 160
 
 
 class Played:
-    """What the talker hears, written by hand."""
+    """What the talker hears, written by hand, one level a frame."""
 
     def __init__(self) -> None:
         self.translating = True
-        self.levels: deque[float] = deque([-127.0] * 100, maxlen=100)
+        self.levels: list[float] = []
 
-    def recent_levels(self, frames: int) -> Sequence[float]:
-        return list(self.levels)[-frames:]
+    @property
+    def egress_samples(self) -> int:
+        return len(self.levels) * FRAME
+
+    def levels_from(self, first_sample: int, frames: int) -> Sequence[float]:
+        first = first_sample // FRAME
+        return [self.levels[at] if 0 <= at < len(self.levels) else -127.0 for at in range(first, first + frames)]
+
+
+class Telephone:
+    """A party who says levels while others are played to them. Speech is what is louder than -45 dBFS."""
+
+    def __init__(self, after_ms: int = 700) -> None:
+        self.played = Played()
+        self.echo = EchoWatch(self.played)
+        self.over = TalkOver(after_ms, 8000, self.played, self.echo)
+        self.said = 0
+
+    def counted(self, heard: Sequence[float], given: Sequence[float], late: int = 0) -> int:
+        """Feed frame by frame, the verdicts so many frames behind the play-out; how often it counted."""
+        counted = 0
+        self.played.levels += given[:late]
+        for level, out in zip(heard, (*given[late:], *[-127.0] * late), strict=True):
+            self.played.levels.append(out)
+            verdict = VoiceFrame(self.said * FRAME, FRAME, level > -45, level)
+            self.said += 1
+            self.echo.feed(verdict)
+            self.over.feed(verdict)
+            counted += self.over.take()
+        return counted
 
 
 def speech_levels(frames: int, seed: int) -> list[float]:
@@ -45,52 +73,65 @@ def speech_levels(frames: int, seed: int) -> list[float]:
     return levels[:frames]
 
 
-def fed(over: TalkOver, played: Played, heard: Sequence[float], given: Sequence[float]) -> int:
-    """Feed levels frame by frame; how often it counted. Speech is what is louder than -45 dBFS."""
-    counted = 0
-    for number, (level, out) in enumerate(zip(heard, given, strict=True)):
-        played.levels.append(out)
-        over.feed(VoiceFrame(number * FRAME, FRAME, level > -45, level))
-        counted += over.take()
-    return counted
+def echoed(given: Sequence[float], delay_frames: int, softer_db: float) -> list[float]:
+    """What a loudspeaker telephone sends back."""
+    chance = np.random.default_rng(1)
+    late = [-70.0] * delay_frames + [max(-70.0, level - softer_db) for level in given[: len(given) - delay_frames]]
+    return [level + float(chance.normal(0, 1.0)) for level in late]
 
 
 def test_j06_talking_over_counts_and_goes_on_counting() -> None:
-    played = Played()
-    over = TalkOver(700, 8000, played)
-    assert fed(over, played, speech_levels(60, 1), speech_levels(60, 2)) == 1
-    assert over.echoes == 0
+    phone = Telephone()
+    assert phone.counted(speech_levels(100, 1), speech_levels(100, 2)) == 2
+    assert phone.echo.found == 0
 
 
 @pytest.mark.parametrize("nod_ms", [200, 400, 600])
 def test_j06_a_nod_does_not_count(nod_ms: int) -> None:
-    played = Played()
-    over = TalkOver(700, 8000, played)
     one = [-20.0] * (nod_ms // 20) + [-70.0] * 30
-    assert fed(over, played, one * 5, speech_levels(len(one) * 5, 2)) == 0
+    assert Telephone().counted(one * 5, speech_levels(len(one) * 5, 2)) == 0
 
 
 def test_talking_while_nothing_is_translated_does_not_count() -> None:
-    played = Played()
-    played.translating = False
-    assert fed(TalkOver(700, 8000, played), played, speech_levels(200, 1), [-127.0] * 200) == 0
+    phone = Telephone()
+    phone.played.translating = False
+    assert phone.counted(speech_levels(200, 1), [-127.0] * 200) == 0
 
 
 def test_it_can_be_off() -> None:
-    played = Played()
-    assert fed(TalkOver(0, 8000, played), played, speech_levels(200, 1), speech_levels(200, 2)) == 0
+    assert Telephone(0).counted(speech_levels(200, 1), speech_levels(200, 2)) == 0
 
 
 @pytest.mark.parametrize("delay_frames", [1, 6, 14, 28])
 @pytest.mark.parametrize("softer_db", [6.0, 20.0])
-def test_b7_an_echo_of_the_translation_interrupts_nobody(delay_frames: int, softer_db: float) -> None:
-    played = Played()
-    over = TalkOver(700, 8000, played)
-    given = speech_levels(300, 3)
-    heard = [-70.0] * delay_frames + [max(-70.0, level - softer_db) for level in given[: 300 - delay_frames]]
-    heard = [level + float(np.random.default_rng(n).normal(0, 1.0)) for n, level in enumerate(heard)]
-    assert fed(over, played, heard, given) == 0
-    assert over.echoes >= 1
+@pytest.mark.parametrize("late", [0, 2])
+def test_b7_an_echo_interrupts_nobody_and_is_no_speech(delay_frames: int, softer_db: float, late: int) -> None:
+    phone, given = Telephone(), [*[-70.0] * 50, *speech_levels(250, 3)]
+    assert phone.counted(echoed(given, delay_frames, softer_db), given, late) == 0
+    assert phone.echo.is_echo(0, 300 * FRAME)
+    assert phone.echo.is_echo(100 * FRAME, 200 * FRAME)
+    assert not phone.echo.is_echo(100 * FRAME, 140 * FRAME), "less than a second tells nothing"
+
+
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_b7_speech_of_ones_own_is_no_echo_whatever_is_played(seed: int) -> None:
+    phone = Telephone()
+    phone.counted(speech_levels(300, seed), speech_levels(300, seed + 100))
+    assert not phone.echo.is_echo(0, 300 * FRAME)
+
+
+def test_b7_what_is_louder_than_what_was_played_is_no_echo() -> None:
+    phone, given = Telephone(), [level - 20 for level in speech_levels(200, 3)]
+    phone.counted([level + 20 for level in given], given)
+    assert not phone.echo.is_echo(0, 200 * FRAME)
+
+
+def test_b7_another_telephone_in_the_same_place_starts_anew() -> None:
+    phone, given = Telephone(), speech_levels(200, 3)
+    phone.counted(speech_levels(200, 4), speech_levels(200, 5))
+    phone.said = 0
+    phone.counted(echoed(given, 6, 12.0), given)
+    assert phone.echo.is_echo(0, 200 * FRAME)
 
 
 def test_a_play_out_tells_what_it_plays() -> None:
@@ -102,10 +143,41 @@ def test_a_play_out_tells_what_it_plays() -> None:
     for _ in range(4):
         line.next_frame()
     assert line.translating
-    assert line.recent_levels(2) == pytest.approx([-20.0, -20.0], abs=0.1)
+    assert line.levels_from(3 * 160, 2) == pytest.approx([-20.0, -20.0], abs=0.1)
+    assert line.levels_from(4 * 160, 3)[1:] == [-127.0, -127.0], "what is not played yet is not known"
+    assert line.levels_from(-320, 2) == [-127.0, -127.0]
     for _ in range(20):
         line.next_frame()
-    assert not line.translating and line.recent_levels(1) == [-127.0]
+    assert not line.translating and line.levels_from(20 * 160, 1) == [-127.0]
+
+
+@pytest.mark.parametrize("mode", ["consecutive", "simultaneous"])
+def test_b7_a9_what_a_telephone_sends_back_is_not_interpreted_again(mode: str) -> None:
+    """B's telephone sends what it plays: A's own voice. B's direction recognises it, and says nothing of it."""
+
+    async def work() -> None:
+        line = Line(ScriptedSpeech(), mode)
+        said = voice(3.0)
+        chance = np.random.default_rng(2)
+        loud = np.repeat(chance.choice([0.8, 0.9, 1.0], said.size // 800 + 1), 800)[: said.size]
+        spoken = (said * loud).astype(np.int16)
+        line.talker.playout.set_original(True)
+        sent: list[bytes] = []
+        for at in range(0, spoken.size + 8000, FRAME):
+            frame = np.zeros(FRAME, np.int16)
+            part = spoken[at : at + FRAME]
+            frame[: part.size] = part
+            line.talker.playout.hear_original(frame.tobytes())
+            sent.append(line.talker.playout.next_frame())
+            late = np.frombuffer(sent[-5], "<i2") // 2 if len(sent) > 5 else np.zeros(FRAME, np.int16)
+            await line.say(np.asarray(late, np.int16), listen=False)
+        await line.pause(1.0)
+        await line.hang_up()
+        assert line.direction.statistics()["echoes"] >= 1
+        assert not line.of("heard") and not line.of("clause")
+        assert not line.listener.playout.statistics()["clips_played"]
+
+    run(work())
 
 
 def at_length(task: Task) -> Result:
