@@ -310,16 +310,17 @@ class Direction:
         self.plan = self._wanted = self.wanted()
 
     def _new_live(self, first_sample: int) -> LiveUtterance:
+        plan = self.plan.for_utterance(first_sample)
         return LiveUtterance(
             first_sample,
-            self.plan.for_utterance(first_sample),
+            plan,
             ear=self._ear,
             speech=self._booth.speech,
             leg=self.source.leg,
             rate_hz=self.source.rate_hz,
             buffer=self._buffer,
             on_step=self._on_step,
-            ahead=Ahead(self.plan, self._booth.speech, self.source.leg, self._counts),
+            ahead=Ahead(plan, self._booth.speech, self.source.leg, self._counts),
             clock=self._booth.clock,
         )
 
@@ -488,17 +489,7 @@ class Direction:
 
     def _on_step(self, live: LiveUtterance, step: Step) -> None:
         if step.agreement.is_preview:
-            self._publish(
-                "preview",
-                {
-                    "utterance": f"{self._call_id}-{self.source.side}@{live.first_sample}",
-                    "leg": self.source.side,
-                    "language": live.plan.source,
-                    "text": step.text,
-                    "stable": live.agreement.text,
-                    "words": [[word.text, word.confidence] for word in step.agreement.unstable],
-                },
-            )
+            self._publish("preview", live.as_preview(step, self._call_id, self.source.side))
         if live.plan.mode == Mode.SIMULTANEOUS:
             if not self._echo.is_echo(live.first_sample, self._ear.heard):
                 self._commit(live, step.agreement.committed)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.call.ahead import Ahead
 from gateway.call.ear import Ear
@@ -76,6 +77,17 @@ class LiveUtterance:
         self._not_before_ns = 0
         self._ticket: Ticket | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def as_preview(self, step: Step, call_id: str, side: str) -> dict[str, Any]:
+        """What is told of a decoding: JSON-ready. It shows, and is never spoken."""
+        return {
+            "utterance": f"{call_id}-{side}@{self.first_sample}",
+            "leg": side,
+            "language": self.plan.source,
+            "text": step.text,
+            "stable": self.agreement.text,
+            "words": [[word.text, word.confidence] for word in step.agreement.unstable],
+        }
 
     def grow(self, heard: int) -> bool:
         """Sound up to ``heard`` is there: decode if it is time. True when a decoding was submitted."""
