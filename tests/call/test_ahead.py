@@ -139,3 +139,12 @@ def test_the_interpretation_says_each_word_once() -> None:
         assert mouth.samples == [len(text) for text in texts]
 
     run(work())
+
+
+def test_b9_a_beginning_goes_through_the_guard_of_numbers() -> None:
+    async def work() -> None:
+        speech, counts = ScriptedSpeech(as_it_is), Counter[str]()
+        await guess(speech, "gate forty two is, where we wait for you", counts)
+        assert speech.of(TranslateTask)[0].task.texts == ("gate 42 is, where we wait for you",)
+
+    run(work())

@@ -235,6 +235,44 @@ def test_b8_a_term_the_engine_garbles_is_held_by_a_placeholder() -> None:
     run(work())
 
 
+def test_b9_a_number_the_engine_changes_is_repaired_and_counted() -> None:
+    def answer(task: Task) -> Result | BaseException:
+        if isinstance(task, RecognizeTask):
+            return Recognition("we owe you one hundred and twenty pounds", "en", 0.9)
+        if isinstance(task, TranslateTask):
+            return Translation(tuple(text.replace("120 pounds", "12 euros") for text in task.texts), ("en", "pt"))
+        return say_what_was_asked(task)
+
+    async def work() -> None:
+        bench = Bench(ScriptedSpeech(answer), DirectionPlan(1, "en", "pt"))
+        bench.it.start(confirmed=True)
+        assert await bench.it.finished() is None
+        assert bench.it.outcome.target_text == "we owe you £ 120"
+        numbers = bench.it.outcome.rendered.numbers
+        assert (numbers.checked, numbers.repaired, numbers.unrepaired) == (1, 1, 0)
+
+    run(work())
+
+
+def test_b9_a_clause_takes_the_rest_of_a_joint_translation_only_if_its_numbers_hold() -> None:
+    def translation(task: Task) -> Result | BaseException:
+        if isinstance(task, TranslateTask):
+            return Translation(tuple(text.replace("gate", "portão") for text in task.texts), ("en", "pt"))
+        return say_what_was_asked(task)
+
+    async def work(known: str, expected: str) -> None:
+        clause = Interpretation(
+            "c1", "gate 42", DirectionPlan(1, "en", "pt"), leg="a", speech=ScriptedSpeech(translation), mouth=Mouth(),
+            on_text=lambda name, outcome: None, translation=known,
+        )  # fmt: skip
+        clause.start(confirmed=True)
+        assert await clause.finished() is None
+        assert clause.outcome.target_text == expected
+
+    run(work("o portão 42", "o portão 42"))
+    run(work("o portão 24", "portão 42"))
+
+
 def test_b10_a_doubtful_hypothesis_is_not_spoken() -> None:
     def answer(task: Task) -> Result:
         return Recognition("gibberish", "xx", 0.4) if isinstance(task, RecognizeTask) else say_what_was_asked(task)

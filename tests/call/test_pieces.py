@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.call.pieces import speech_pieces
+from gateway.call.pieces import beginning, speech_pieces
+from gateway.text.numbers.finding import find
 
 pytestmark = pytest.mark.unit
 
@@ -62,3 +63,15 @@ def test_the_pieces_give_the_text_back(words: list[str], first: int, language: s
     pieces = speech_pieces(text, language, first)
     assert " ".join(pieces).split() == text.split()
     assert all(piece.strip() for piece in pieces)
+
+
+def test_no_piece_ends_inside_a_number() -> None:
+    text = "O total é de R$ 1.234,50 e vence em 3 de maio de 2024 às 15h30 da tarde, ligue para 11 98765 4321 agora."
+    for first in range(8, 60):
+        pieces = speech_pieces(text, "pt", first)
+        assert " ".join(pieces) == text
+        assert sum(len(find(piece, "pt")) for piece in pieces) == len(find(text, "pt")), pieces
+
+
+def test_a_beginning_that_may_still_be_a_larger_number_is_not_begun_with() -> None:
+    assert beginning("Custa vinte, mil e duzentos reais", "pt", 12) is None

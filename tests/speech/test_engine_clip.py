@@ -215,3 +215,14 @@ def test_s1_12_another_pitch_keeps_the_length(pitch: float) -> None:
     middle = samples_of(sound.pcm)[RATE_HZ : 2 * RATE_HZ]
     hz = int(np.argmax(np.abs(np.fft.rfft(middle * np.hanning(middle.size)))))
     assert hz == pytest.approx(200 * pitch, abs=2)
+
+
+def test_i04_the_engine_gets_words_for_numbers() -> None:
+    asked: list[str] = []
+
+    def speak(piece: str) -> Sound:
+        asked.append(piece)
+        return steady(piece)
+
+    say("Dr. Lee paid $3.50 at 3:30 pm.", speak)
+    assert asked[0] == "Doctor Lee paid three dollars and fifty cents at three thirty p.m."

@@ -62,6 +62,11 @@ def test_h02_a_swapped_currency_is_put_back() -> None:
     assert "12,75" in result.text
 
 
+def test_h02_a_broken_sign_goes_with_its_amount() -> None:
+    result = run("You owe us 5,152 yuan", lambda text: text.replace("5,152 yuan", "CN 5,551"))
+    assert result.text == "You owe us 5.152 iuanes"
+
+
 def test_h04_versions_addresses_and_times_stay_and_amounts_take_the_marks_of_the_language() -> None:
     text = "Version 2.5 at 192.168.1.1, 98.6 degrees, 3:30 pm"
     assert run(text, str).text == "Version 2.5 at 192.168.1.1, 98,6 degrees, 3:30 pm"

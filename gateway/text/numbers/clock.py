@@ -54,6 +54,7 @@ def clock_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     if asked:
         add("{H} {M}", "spaced", ask=True)
     add(r"{H}:{M}(?::(?P<s>[0-5]\d))?", None)
+    add("{H} ?h ?{MM}", None)
 
     def times(text: str) -> Iterator[Built]:
         for pattern, minutes in patterns:

@@ -30,13 +30,16 @@ class Said:
 
 def cardinal(tokens: Tokens, start: int) -> Said | None:
     """The longest number, cardinal or ordinal, that begins with a token."""
-    total = _Sum(tokens.lang)
-    at = start
+    return _said(tokens, start, start, _Sum(tokens.lang))
+
+
+def _said(tokens: Tokens, start: int, at: int, total: _Sum) -> Said | None:
+    """Go on with a number that has come to token ``at``."""
     while at == start or tokens.tight(at):
         size = _part(tokens, at, total)
         if not size and at > start and _joins(tokens, at, total):
             trial = replace(total, groups=list(total.groups))
-            if tokens.tight(at + 1) and (behind := _part(tokens, at + 1, trial)):
+            if tokens.tight(at + 1) and (behind := _part(tokens, at + 1, trial) or _digits(tokens, at + 1, trial)):
                 total, size = trial, behind + 1
         if not size:
             break
@@ -44,6 +47,17 @@ def cardinal(tokens: Tokens, start: int) -> Said | None:
     if not total.parts or (at < len(tokens) and tokens[at].inner):
         return None
     return Said(start, at, total.value, total.ordinal, total.parts)
+
+
+def written_start(tokens: Tokens, start: int) -> Said | None:
+    """A number that begins in digits and goes on in words: "2 mil e 24"; None for a mere "2 mil", which is well."""
+    total = _Sum(tokens.lang)
+    key, behind = tokens.key(start), tokens.key(start + 1)
+    if not key.isdigit() or behind not in tokens.lang.scales or not tokens.tight(start + 1):
+        return None
+    total.now = int(key)
+    said = _said(tokens, start, start + 1, total) if total.now < 1000 else None
+    return said if said is not None and said.words > 1 else None
 
 
 def scaled_one(tokens: Tokens, at: int) -> Said | None:
@@ -70,6 +84,14 @@ def _part(tokens: Tokens, at: int, total: _Sum) -> int:
     if (power := lang.scales.get(key)) is not None:
         return int(total.add_scale(power))
     return 0
+
+
+def _digits(tokens: Tokens, at: int, total: _Sum) -> int:
+    """Digits behind a joining word, as recognisers mix them: "dois mil e 24"."""
+    key = tokens.key(at)
+    if not (key.isdigit() and key[0] != "0" and len(key) < 4 and total.groups and total.now is None):
+        return 0
+    return int(total.add_hundred(int(key)) if len(key) == 3 else total.add(int(key), more=False))
 
 
 def _joins(tokens: Tokens, at: int, total: _Sum) -> bool:

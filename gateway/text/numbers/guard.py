@@ -14,7 +14,7 @@ It talks no engine: it is a generator that yields texts to translate and is sent
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.text.numbers.finding import Found, find
@@ -25,6 +25,7 @@ from gateway.text.numbers.value import Kind, Number, plain_decimal
 MOST_REPAIRED = 12  # missing numbers in one text; with more the pieces between them are too short to be worth a try
 _SURROGATES = ("37", "48", "59", "26", "83", "74", "65", "92", "47", "38", "56", "29", "84", "73", "95", "62")
 _WORDS = ("Zxa", "Zxe", "Zxi", "Zxo", "Zxu", "Zxab", "Zxeb", "Zxib", "Zxob", "Zxub", "Zxad", "Zxed")
+_BROKEN_MONEY = re.compile(r"(?:(?<![A-Za-z])[A-Z]{2,4}|[$€£¥₹]) ?$")  # what is left of a sign or a code: "EUR 5,551"
 _SMALL_ORDINAL = 20  # "second" may be written 2nd on the other side, and is not looked for in words
 
 Asking = Generator[tuple[str, ...], Sequence[str], "Faithful"]
@@ -49,14 +50,22 @@ def normalised(text: str, language: str) -> str:
     return _normalised(text, find(text, language), language)
 
 
-def _normalised(text: str, numbers: Sequence[Found], language: str) -> str:
-    written = [
-        (found.start, found.end, write(found.number, language))
-        for found in numbers
-        # "05/03" means another day in another country
-        if found.sure and (found.words or found.number.kind is Kind.DATE)
-    ]
+def _normalised(
+    text: str, numbers: Sequence[Found], language: str, stand_ins: Mapping[Found, str] | None = None
+) -> str:
+    """The text for the translator, with ``stand_ins`` in the place of some of its numbers."""
+    written = []
+    for found in numbers:
+        if stand_ins and found in stand_ins:
+            written.append((found.start, found.end, stand_ins[found]))
+        elif found.sure and _needs_writing(found):
+            written.append((found.start, found.end, write(found.number, language, for_translator=True)))
     return _spliced(text, written)
+
+
+def _needs_writing(found: Found) -> bool:
+    """Words; "05/03", which is another day in another country; and money, whose signs get lost."""
+    return found.words or found.number.kind in (Kind.DATE, Kind.MONEY)
 
 
 def faithful(text: str, source: str, target: str, known: str | None = None) -> Asking:
@@ -85,9 +94,8 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
             free = [token for token in tokens if token not in text][: len(masked)]
             if len(free) < len(masked):
                 continue
-            # those that are not masked stay as they were normalised
             stand_in = dict(zip(masked, free, strict=True))
-            (answer,) = yield (_masked(text, said, stand_in, source),)
+            (answer,) = yield (_normalised(text, said, source, stand_in),)
             held = _unmasked(answer, stand_in, target)
             if held is not None:
                 again = _Comparison(said, held, target)
@@ -96,15 +104,6 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
     if not comparison.missing:
         return Faithful(comparison.localised(), checked, 0, wrong)
     return (yield from _in_pieces(text, said, target, wrong))
-
-
-def _masked(text: str, said: Sequence[Found], stand_in: dict[Found, str], source: str) -> str:
-    written = [
-        (found.start, found.end, stand_in.get(found) or write(found.number, source))
-        for found in said
-        if found in stand_in or (found.sure and (found.words or found.number.kind is Kind.DATE))
-    ]
-    return _spliced(text, written)
 
 
 def _unmasked(answer: str, stand_in: dict[Found, str], target: str) -> str | None:
@@ -174,6 +173,8 @@ class _Comparison:
         missing, extra = self.missing[0].number, self.extra[0]
         if (missing.kind in _APART or extra.number.kind in _APART) and missing.kind is not extra.number.kind:
             return None
+        if missing.kind is Kind.MONEY and (money := _BROKEN_MONEY.search(self.answer, 0, extra.start)):
+            extra = replace(extra, start=money.start())
         self.pairs.append((self.missing[0], replace(extra, number=Number(Kind.CODE, ""))))
         return self.localised()
 
@@ -193,6 +194,8 @@ def _to_write(said: Found, other: Found, shown: str, lang: Language) -> Number |
 
 def _has_foreign_marks(number: Number, shown: str, lang: Language) -> bool:
     """Whether an amount is written with the marks of another language: 3.50 in a Portuguese text."""
+    if number.kind is Kind.TIME:
+        return re.search(r"\d ?h", shown) is not None and "h{m}" not in lang.get("write_time", {}).get("full", "h{m}")
     if number.kind not in (Kind.NUMBER, Kind.MONEY, Kind.PERCENT):
         return False
     marks = set(re.findall(r"\d([.,])(?=\d)", shown))

@@ -21,7 +21,6 @@ _RUN = re.compile(
     "(?:点[零〇一二三四五六七八九]+(?![零〇一二三四五六七八九十]*[分刻]|十))?"
 )
 _DOTTED = re.compile("[零〇一幺二两三四五六七八九十百]+(?:点[零〇一幺二两三四五六七八九十百]+){2,}")
-# behind an hour or money, 十分 is no idiom ("very") but ten minutes or ten cents
 _BEFORE_MINUTES = frozenset("点时元镑郎盾尔索比布")
 _PAUSED = re.compile(r"([零〇一幺二两三四五六七八九]{2,})(?:[，,、…\s]+([零〇一幺二两三四五六七八九]{2,}))+")
 
@@ -45,9 +44,7 @@ def han_edits(text: str, lang: Language) -> list[Edit]:
             edits.append(Edit(match.start(), paused.end(), digits, digits=True))
             at = paused.end()
             continue
-        if text[max(0, match.start() - 1) : match.start()] not in _BEFORE_MINUTES and any(
-            text.startswith(idiom, match.start()) and len(idiom) >= len(match.group()) for idiom in lang.get("idioms")
-        ):
+        if _is_idiom(text, match, lang):
             continue
         whole, _, fraction = match.group().partition("点")
         value = _value(whole)
@@ -59,6 +56,15 @@ def han_edits(text: str, lang: Language) -> list[Edit]:
         sure = bool(fraction) or (len(whole) > 2 if row else len(whole) > 1)
         edits.append(Edit(match.start(), match.end(), value, sure, digits=row and len(whole) > 1))
     return edits
+
+
+def _is_idiom(text: str, match: re.Match[str], lang: Language) -> bool:
+    """Whether the numerals are a word: 十分 is "very", 万一 "in case"; but not behind an hour, money, or a code."""
+    before = text[: match.start()][-1:]
+    if before in _BEFORE_MINUTES or (before.isascii() and before.isalnum()):
+        return False
+    size = len(match.group())
+    return any(len(idiom) >= size and text.startswith(idiom, match.start()) for idiom in lang.get("idioms"))
 
 
 def _value(run: str) -> str | None:

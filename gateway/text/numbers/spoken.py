@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from gateway.text.numbers.aligned import Edit
 from gateway.text.numbers.forms import ordinal_mark
-from gateway.text.numbers.grammar import SURE_ABOVE, Said, cardinal, scaled_one
+from gateway.text.numbers.grammar import SURE_ABOVE, Said, cardinal, scaled_one, written_start
 from gateway.text.numbers.han import han_edits
 from gateway.text.numbers.language import Language, fold
 from gateway.text.numbers.tokens import Tokens
@@ -83,7 +83,8 @@ class _Reader:
     def _item(self, at: int, run: Sequence[_Item]) -> _Item | None:
         token = self.tokens[at]
         if token.key[0].isdigit():
-            return _Item(at, at + 1, token.key, "number")
+            mixed = written_start(self.tokens, at)
+            return _item_of(mixed) if mixed else _Item(at, at + 1, token.key, "number")
         number = self._article(at) or self._repeated(at)
         if number is None and (said := cardinal(self.tokens, at)) is not None:
             number = _item_of(said)
