@@ -560,6 +560,7 @@ class Call:
             "result": self.ending.result.value if self.ending else None,
             "reason": self.ending.reason if self.ending else None,
             "codecs": [self.a.codec, self.b.codec],
+            "transfers": len(self._transfers.legs),
             "utterances": dict(self.utterances),
             "controls": dict(self.controls_used),
             "directions": {"a_to_b": self.a_to_b.statistics(), "b_to_a": self.b_to_a.statistics()},

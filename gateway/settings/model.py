@@ -127,8 +127,8 @@ class Sip(Section):
     allow_loopback: bool = True
     trunks: tuple[Trunk, ...] = ()
     registrations: tuple[Registration, ...] = ()
-    calls_per_s: Annotated[Seconds, Field(gt=0, le=1000)] = 2
-    calls_burst: Annotated[Int, Field(ge=1, le=10_000)] = 10
+    calls_per_s: Annotated[Seconds, Field(gt=0, le=1000)] = 20
+    calls_burst: Annotated[Int, Field(ge=1, le=10_000)] = 100
     tls_port: Port = 5061
     tls_certificate: Path | None = None
     tls_key: Path | None = None

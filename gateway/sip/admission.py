@@ -23,6 +23,9 @@ FORBIDDEN = 403
 UNAUTHORIZED = 401
 BUSY = 486
 UNAVAILABLE = 503
+GUESSES_PER_S = 0.2
+GUESSES_BURST = 10
+"""Wrong passwords of one source: a PBX with an old one does not notice, a dictionary takes years."""
 MAX_SOURCES = 4096
 """Sources whose attempts are counted; the one not heard of for longest is forgotten."""
 
@@ -76,6 +79,7 @@ class Admissions:
         """BadSettings names the trunk with a network that is not one."""
         self._access = AccessList(trunks, allow_loopback=allow_loopback)
         self._pace = Pace(calls_per_s, burst)
+        self._guesses = Pace(GUESSES_PER_S, GUESSES_BURST)
         self._doorman = Doorman(realm, secret)
 
     def judge(self, ip: str, message: str, live: Mapping[str, int], now_ns: int) -> Admission | Refusal:
@@ -100,7 +104,7 @@ class Admissions:
         if verdict is Verdict.GOOD:
             return None
         wrong = bool(given) and verdict is Verdict.BAD
-        if wrong and not self._pace.allows(ip, now_ns):
+        if wrong and not self._guesses.allows(ip, now_ns):
             return TOO_OFTEN
         challenge = self._doorman.challenge(ip, now_ns, stale=verdict is Verdict.STALE)
         return Refusal("wrong-password" if wrong else CHALLENGED, UNAUTHORIZED, {"WWW-Authenticate": challenge})

@@ -49,9 +49,9 @@ class SipSettings:
     """The bridge's rate: 8000 takes half the CPU of 16000."""
     trunks: tuple[Trunk, ...] = ()
     allow_loopback: bool = True
-    calls_per_s: float = 2.0
+    calls_per_s: float = 20.0
     """New calls a second that one untrusted source may try in the long run, after a burst of ``calls_burst``."""
-    calls_burst: int = 10
+    calls_burst: int = 100
     registrations: tuple[Registration, ...] = ()
     tls: Tls | None = None
     srtp: str = "off"

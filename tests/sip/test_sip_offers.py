@@ -190,6 +190,19 @@ def test_d10_bye_at_any_moment(agent: AgentProcess) -> None:
             assert peer.final("BYE").code in (200, 481)
 
 
+def test_a16_an_invite_that_replaces_a_call_hijacks_nothing(agent: AgentProcess) -> None:
+    """RFC 3891: whoever knows the dialog's tags could take a party's place."""
+    with Peer(agent.port, user="victim") as victim, Peer(agent.port, user="thief") as thief:
+        victim.invite()
+        leg, there = leg_of(agent, victim), victim.to.partition("tag=")[2]
+        replaces = f"Replaces: {victim.call_id};to-tag={there};from-tag={victim.tag}\r\n"
+        assert thief.invite(extra=f"{replaces}Require: replaces\r\n").code in (420, 481, 486, 603)
+        heard = len(victim.rtp.received)
+        assert until(lambda: len(victim.rtp.received) > heard + 10)
+        assert victim.bye().code == 200
+        agent.event("Ended", leg=leg, code=200)
+
+
 # --- calls that the gateway places ------------------------------------------------------------------------------------
 
 

@@ -56,7 +56,7 @@ def speaks(talker: RtpSocket, to: tuple[str, int], listener: RtpSocket, hz: int)
 def end(exchange: Exchange, first: Callee, second: Callee, start: int) -> None:
     assert first.request("BYE").code == 200
     second.next("BYE")
-    exchange.agent.event("call-ended", start=start)
+    assert exchange.agent.event("call-ended", start=start)["transfers"] == 1
 
 
 def third_party(exchange: Exchange) -> str:
