@@ -20,7 +20,9 @@ from gateway.speech.jobs import Priority, Speech, SynthesizeTask, TranslateTask,
 from gateway.speech.protocols import SpeechService
 from gateway.stream.words import Word, written
 
+PAUSES = tuple(",;:.!?…–—，、；：。！？،؛؟।")
 LEAST_WORDS = 3  # of the source: fewer say too little about how the translation begins
+MOST_CHARS = 32  # about two seconds: time enough for any voice to make what follows
 MOST_TRIES = 3  # pieces made per utterance; another one when more text has changed the beginning
 
 
@@ -72,9 +74,11 @@ class Ahead:
             known, _ = plan.lexicon.idioms.replaced(known)
             plain = await Route(plan.source, plan.target, self._translated).whole(known)
             text = plan.lexicon.terms.apply(known, plain.text).text
-            piece = beginning(text, plan.target, plan.first_chars)
+            piece = beginning(text, plan.target, min(plan.first_chars, MOST_CHARS))
             if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
                 return
+            if plan.first_chars > MOST_CHARS and not piece.endswith(PAUSES):
+                return  # so quick a voice is not worth a cut where nobody would pause
             self._making = piece
             work = SynthesizeTask(piece, plan.target, plan.voice, plan.delivery.tempo, plan.delivery.pitch)
             spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result

@@ -148,3 +148,19 @@ def test_b9_a_beginning_goes_through_the_guard_of_numbers() -> None:
         assert speech.of(TranslateTask)[0].task.texts == ("gate 42 is, where we wait for you",)
 
     run(work())
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [("after the meal, I am going to wait for the doctor", True), ("I am going to wait for the doctor on", False)],
+)
+def test_a_quick_voice_begins_early_only_where_one_pauses(said: str, made: bool) -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        ahead = Ahead(DirectionPlan(1, "pt", "en", first_chars=90), speech, "a", Counter())
+        ahead.consider(tuple(words_of(said)))
+        await settle()
+        assert bool(speech.of(SynthesizeTask)) == made
+        assert (await ahead.take(f"{said} until noon") is not None) == made
+
+    run(work())
