@@ -19,8 +19,8 @@ from gateway.call.glossary_document import Document
 log = structlog.get_logger(__name__)
 
 GLOBAL = "global"
-_SCOPE = r"^(global|trunk:[A-Za-z0-9_.-]{1,64}|[0-9a-f]{12})$"
-_MEANT = "`global`, `trunk:NAME` for all calls of a trunk, or the id of a live call."
+_SCOPE = r"^(global|trunk:[A-Za-z0-9_.-]{1,64}|(call:)?[0-9a-f]{12})$"
+_MEANT = "`global`, `trunk:NAME` for all calls of a trunk, or the id of a live call, with or without `call:`."
 Scope = Annotated[str, Path(pattern=_SCOPE, description=_MEANT, examples=[GLOBAL])]
 ScopeQuery = Annotated[str, Query(pattern=_SCOPE, description=_MEANT)]
 LanguageQuery = Annotated[Language | None, Query(description="Needed where the dial plan has several pairs.")]
@@ -123,7 +123,7 @@ def _document(body: Document) -> dict[str, Any]:
 
 
 async def _do(request: Request, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
-    told = await control_of(request).dictionary(scope, verb, document)
+    told = await control_of(request).dictionary(scope.removeprefix("call:"), verb, document)
     return {"scope": scope, **told}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens in calls, told to whoever listens: the demo's transcript, the event file, later the control API.
+"""What happens in calls, told to whoever listens: the demo's transcript, the event file, the control API.
 
 A listener that does not keep up loses its oldest events, which is counted; it never slows a call down.
 """

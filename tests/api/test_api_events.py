@@ -112,8 +112,8 @@ def test_s1_19_a_dictionary_is_loaded_into_a_running_call(tmp_path: Path) -> Non
             put = await operator.put("/v1/dictionaries/global", json={"terms": [term], "hotwords": {"xx": ["Acme"]}})
             assert put.status_code == 200
             assert {*call.a_to_b.wanted().lexicon.hotwords} == {"Acme", "invoice"}
-            own = await operator.patch(f"/v1/dictionaries/{call_id}", json={"hotwords": {"xx": ["Zeta"]}})
-            assert own.json()["scope"] == call_id
+            own = await operator.patch(f"/v1/dictionaries/call:{call_id}", json={"hotwords": {"xx": ["Zeta"]}})
+            assert own.json()["scope"] == f"call:{call_id}"
             assert call.a_to_b.wanted().lexicon.hotwords[0] == "Zeta", "the call's own comes first"
             loaded = await operator.post(
                 "/load_dict", params={"from": "xx", "to": "yy"}, content='{"heart_attack": "infarto"}'
