@@ -16,7 +16,7 @@ from gateway.call.pieces import beginning
 from gateway.call.plan import DirectionPlan
 from gateway.call.rendering import Route
 from gateway.speech.errors import SpeechError
-from gateway.speech.jobs import Priority, Speech, SynthesizeTask, TranslateTask, Translation
+from gateway.speech.jobs import Priority, Speech, TranslateTask, Translation
 from gateway.speech.protocols import SpeechService
 from gateway.stream.words import Word, written
 
@@ -80,7 +80,7 @@ class Ahead:
             if plan.first_chars > MOST_CHARS and not piece.endswith(PAUSES):
                 return  # so quick a voice is not worth a cut where nobody would pause
             self._making = piece
-            work = SynthesizeTask(piece, plan.target, plan.voice, plan.delivery.tempo, plan.delivery.pitch)
+            work = plan.saying(piece, plan.delivery.tempo)
             spoken = (await self._speech.submit(self._leg, work, Priority.PREPARE).result()).result
             assert isinstance(spoken, Speech)
             self._pieces[piece] = spoken

@@ -32,7 +32,6 @@ from gateway.speech.jobs import (
     Recognition,
     RecognizeTask,
     Speech,
-    SynthesizeTask,
     Task,
     TranslateTask,
     Translation,
@@ -265,7 +264,7 @@ class Interpretation:
         delivery = self.plan.delivery
         own = min(max(manner_tempo * delivery.tempo, SLOWEST), FASTEST)
         tempo = max(self._tempo, own) if self._tempo > 1 else own  # who falls behind does not slow down
-        task = SynthesizeTask(piece, self.plan.target, self.plan.voice, tempo, delivery.pitch)
+        task = self.plan.saying(piece, tempo)
         done = await self._ask(task, Priority.CLAUSE)
         assert isinstance(done.result, Speech)
         return done.result

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from gateway.call.delivery import Delivery
 from gateway.call.glossary import Glossary, Lexicon
+from gateway.speech.jobs import SynthesizeTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class DirectionPlan:
     def for_utterance(self, key: int) -> DirectionPlan:
         """The plan of one utterance: as it is, or with a small variation of its own."""
         return replace(self, delivery=self.delivery.varied(key)) if self.varies else self
+
+    def saying(self, piece: str, tempo: float) -> SynthesizeTask:
+        """The task of speaking a piece of the translation, with the pronunciations of its words."""
+        pronounced = self.lexicon.pronunciations.within(piece)
+        return SynthesizeTask(piece, self.target, self.voice, tempo, self.delivery.pitch, pronounced)
 
     def as_echo(self) -> dict[str, object]:
         """The values in force, for the call's start event."""

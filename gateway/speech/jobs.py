@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gateway.text.pronunciation import Spoken
+
 MODEL_RATE_HZ = 16_000
 """Every recogniser here is fed 16 kHz mono."""
 
@@ -53,6 +55,8 @@ class SynthesizeTask:
     tempo: float = 1.0
     pitch: float = 1.0
     """A factor on the voice's own pitch."""
+    pronounced: tuple[Spoken, ...] = ()
+    """How words of the text are spoken."""
 
 
 Task = RecognizeTask | TranslateTask | SynthesizeTask

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.speech.jobs import Priority, Recognition, Speech, Task, Translation
+from gateway.text.pronunciation import Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class SynthesizerCapabilities:
     voices: Mapping[str, tuple[str, ...]]
     rate_hz: int
     streams: bool
+    ipa: bool = False
+    """Takes pronunciations in IPA."""
 
 
 class Recognizer(Protocol):
@@ -67,9 +70,19 @@ class Synthesizer(Protocol):
     capabilities: SynthesizerCapabilities
 
     def synthesize(
-        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+        self,
+        text: str,
+        *,
+        language: str,
+        voice: str | None = None,
+        tempo: float = 1.0,
+        pitch: float = 1.0,
+        pronounced: Sequence[Spoken] = (),
     ) -> Speech:
-        """Speak the text. Text without anything to say gives empty PCM; LookupError names a missing voice."""
+        """Speak the text. Text without anything to say gives empty PCM; LookupError names a missing voice.
+
+        ``pronounced`` gives words of the text in IPA, to an engine that takes it.
+        """
 
 
 class Ticket(Protocol):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gateway.text.folding import Folded, nfc
 from gateway.text.terms import Term, TermList
 
 
@@ -20,6 +21,34 @@ class Spoken:
     written: str
     say: str = ""
     ipa: str = ""
+
+
+def respelled(text: str, pronounced: Iterable[Spoken]) -> str:
+    """The text (NFC) with the respellings in place of the words, each as it is written here."""
+    text = nfc(text)
+    for one in pronounced:
+        for start, end in reversed(list(Folded(text).places(one.written, case_sensitive=True))):
+            text = text[:start] + one.say + text[end:]
+    return text
+
+
+def ipa_parts(text: str, pronounced: Iterable[Spoken]) -> list[tuple[str, bool]]:
+    """The text (NFC) in parts, in order: (words, False), and (IPA, True) in place of the words that have one."""
+    text = nfc(text)
+    folded = Folded(text)
+    places = sorted(
+        (start, end, one.ipa)
+        for one in pronounced
+        if one.ipa
+        for start, end in folded.places(one.written, case_sensitive=True)
+    )
+    parts: list[tuple[str, bool]] = []
+    behind = 0
+    for start, end, ipa in places:
+        if start >= behind:
+            parts += [(text[behind:start], False), (ipa, True)]
+            behind = end
+    return [part for part in (*parts, (text[behind:], False)) if part[0]]
 
 
 def letter_by_letter(written: str) -> str:

@@ -122,10 +122,9 @@ def test_f02_speech_rate() -> None:
     assert guard.too_fast("字" * 40, "zh", active_s=1.0)
 
 
-def test_g01_echo_of_hotwords() -> None:
-    assert guard.echoes_hotwords("Kowalczyk, Itaú.", ("Itaú", "Kowalczyk"))
-    assert not guard.echoes_hotwords("Call Kowalczyk", ("Itaú", "Kowalczyk"))
-    assert not guard.echoes_hotwords("", ("Itaú",))
+def test_g05_two_decodings_of_one_utterance_are_alike() -> None:
+    assert guard.similarity("Take on Brazil before lunch.", "take omeprazole before lunch") > 70
+    assert guard.similarity("Take on Brazil before lunch.", "Omeprazole, Kowalczyk, Itaú") < 50
 
 
 def test_a_phrase_twice_is_worth_a_second_look() -> None:

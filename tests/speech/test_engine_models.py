@@ -26,6 +26,13 @@ from gateway.speech.jobs import (
     TranslateTask,
     Translation,
 )
+from gateway.text.pronunciation import Spoken
+
+MANY = (
+    *("Kowalczyk", "Itaú", "Praça da Sé", "metformin", "Anneliese", "Petrobras", "warfarin", "Guimarães", "Siobhan"),
+    *("Wrocław", "omeprazole", "Acme Cloud", "triage nurse", "front desk", "Ljubljana", "Nguyen", "Zolpidem", "bail"),
+    *("Schmidbauer", "copayment"),
+)
 
 pytestmark = pytest.mark.model
 
@@ -133,7 +140,7 @@ def noises() -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
 
 
 @pytest.mark.parametrize("language", ["en", "pt", None])
-@pytest.mark.parametrize("hotwords", [(), ("Kowalczyk", "Itaú", "Praça da Sé", "metformin", "Anneliese")])
+@pytest.mark.parametrize("hotwords", [(), MANY])
 def test_b11_g01_noise_gives_no_text(engines: EngineSet, language: str | None, hotwords: tuple[str, ...]) -> None:
     invented = {}
     for name, sound in noises().items():
@@ -143,14 +150,27 @@ def test_b11_g01_noise_gives_no_text(engines: EngineSet, language: str | None, h
     assert invented == {}
 
 
-def test_g01_a_hotword_is_heard_and_g05_neutral_text_is_left_alone(engines: EngineSet) -> None:
-    terms = ("Kowalczyk", "metformin", "Petrobras")
+def test_s1_9_a_hotword_is_heard_g05_neutral_text_is_as_without_and_g03_so_are_the_times(engines: EngineSet) -> None:
     named = over_the_phone(say(engines, "Please connect me to Mr. Kowalczyk in accounting.", "en"))
-    assert "Kowalczyk" in hear(engines, named, "en", terms).text
     neutral = over_the_phone(say(engines, "Please press one for sales.", "en"))
-    with_terms, bare = hear(engines, neutral, "en", terms), hear(engines, neutral, "en")
-    assert with_terms.confidence >= bare.confidence
-    assert not any(term.lower() in with_terms.text.lower() for term in terms)
+    assert "Kowalczyk" in hear(engines, named, "en", MANY).text
+    assert hear(engines, neutral, "en", MANY) == hear(engines, neutral, "en")
+    for pcm in (named, neutral):
+        timed = engines.run(RecognizeTask(pcm, "en", MANY, words=True))
+        assert isinstance(timed, Recognition)
+        borders = [border for word in timed.words for border in (word.first_sample, word.end_sample)]
+        assert len(timed.words) >= 5
+        assert borders == sorted(borders)
+        assert borders[-1] <= len(pcm) // 2
+
+
+@pytest.mark.parametrize(("language", "ipa"), [("en", "bəˈnænə"), ("pt", "bɐnˈɐnɐ")])
+def test_b8_a_voice_says_a_word_in_ipa(engines: EngineSet, language: str, ipa: str) -> None:
+    text = "I would like a Kowalczyk, please." if language == "en" else "Eu queria uma Kowalczyk, por favor."
+    task = SynthesizeTask(text, language, pronounced=(Spoken("Kowalczyk", ipa=ipa),))
+    speech = engines.run(task)
+    assert isinstance(speech, Speech)
+    assert "banana" in hear(engines, over_the_phone(speech), language).text.lower()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 320, 3201])

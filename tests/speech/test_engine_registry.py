@@ -16,6 +16,7 @@ from gateway.speech.engines.registry import RECOGNIZERS, SYNTHESIZERS, TRANSLATO
 from gateway.speech.engines.routers import RoutedSynthesizer, RoutedTranslator
 from gateway.speech.jobs import Speech, Translation
 from gateway.speech.protocols import SynthesizerCapabilities, TranslatorCapabilities
+from gateway.text.pronunciation import Spoken
 
 pytestmark = pytest.mark.unit
 
@@ -38,11 +39,20 @@ class Pair:
 
 class Voice:
     def __init__(self, rate_hz: int, **voices: tuple[str, ...]) -> None:
-        self.capabilities = SynthesizerCapabilities(voices, rate_hz, streams=False)
+        self.capabilities = SynthesizerCapabilities(voices, rate_hz, streams=False, ipa=rate_hz > 16_000)
+        self.asked: list[tuple[str, tuple[Spoken, ...]]] = []
 
     def synthesize(
-        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+        self,
+        text: str,
+        *,
+        language: str,
+        voice: str | None = None,
+        tempo: float = 1.0,
+        pitch: float = 1.0,
+        pronounced: Sequence[Spoken] = (),
     ) -> Speech:
+        self.asked.append((text, tuple(pronounced)))
         return Speech(b"", self.capabilities.rate_hz, voice or self.capabilities.voices[language][0])
 
 
@@ -125,3 +135,13 @@ def test_voices_by_language_and_by_name() -> None:
         router.synthesize("x", language="de")
     with pytest.raises(LookupError, match="'fr'"):
         RoutedSynthesizer({"fr": many})
+
+
+def test_b8_a_voice_gets_ipa_if_it_takes_it_else_the_respelling() -> None:
+    able, plain = Voice(24_000, pt=("kumo",)), Voice(16_000, en=("joe",))
+    router = RoutedSynthesizer({"en": plain, "pt": able})
+    both, ipa = Spoken("Acme", say="Ackmee", ipa="ˈakmi"), Spoken("Xpto", ipa="ʃ")
+    for language in ("pt", "en"):
+        router.synthesize("Acme, Xpto", language=language, pronounced=(both, ipa))
+    assert able.asked == [("Acme, Xpto", (both, ipa))]
+    assert plain.asked == [("Ackmee, Xpto", ())]

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from gateway.text.hotwords import MOST_HOTWORDS, repair_hotwords, threshold
+from gateway.text.hotwords import MOST_HOTWORDS, likely_hotwords, repair_hotwords, threshold
 
 pytestmark = pytest.mark.unit
 
@@ -77,3 +77,33 @@ def test_cost_is_bounded() -> None:
     text = " ".join("".join(chance.choices(string.ascii_lowercase, k=6)) for _ in range(3000))
     repair_hotwords(text, many, 0.0)
     assert repair_hotwords(f"{many[MOST_HOTWORDS]}x", many, 0.0)[0] != many[MOST_HOTWORDS]
+
+
+@pytest.mark.parametrize(
+    ("heard", "confidence", "wanted"),
+    [
+        ("Take on Brazil before lunch.", 0.72, "Omeprazole"),
+        ("Please call Mr. Kyle Czick tomorrow.", 0.59, "Kowalczyk"),
+        ("My sister, Shivan will come.", 0.64, "Siobhan"),
+        ("The flight to the Ubleon is late.", 0.58, "Ljubljana"),
+        ("Benersk gives an exopurant tonight.", 0.45, "Enoxaparin"),
+    ],
+)
+def test_s1_9_what_may_have_been_misheard_is_worth_a_second_look(heard: str, confidence: float, wanted: str) -> None:
+    names = ["Omeprazole", "Kowalczyk", "Siobhan", "Ljubljana", "Enoxaparin", "Guimarães", "Zolpidem"]
+    assert likely_hotwords(heard, names, confidence, 3)[0] == wanted
+
+
+def test_s1_9_a_sure_text_an_empty_one_and_a_word_that_is_there_need_no_second_look() -> None:
+    assert likely_hotwords("Take on Brazil before lunch.", ["Omeprazole"], 0.95, 3) == ()
+    assert likely_hotwords("", ["Omeprazole"], 0.0, 3) == ()
+    assert likely_hotwords("Take omeprazole before lunch", ["Omeprazole"], 0.3, 3) == ()
+    assert likely_hotwords("good morning", [], 0.3, 3) == ()
+
+
+def test_g05_of_many_hotwords_only_the_likeliest_get_a_second_look() -> None:
+    chance = random.Random(5)
+    many = ["".join(chance.choices("bdkrst", k=4)) + "ax" for _ in range(400)]
+    likely = likely_hotwords("call bdkrax now please", [*many, "bdkrasx"], 0.2, 4)
+    assert len(likely) == 4
+    assert likely[0] == "bdkrasx"

@@ -54,7 +54,12 @@ class EngineSet:
                 return self.translator.translate(task.texts, source=task.source, target=task.target)
             case SynthesizeTask():
                 return self.synthesizer.synthesize(
-                    task.text, language=task.language, voice=task.voice, tempo=task.tempo, pitch=task.pitch
+                    task.text,
+                    language=task.language,
+                    voice=task.voice,
+                    tempo=task.tempo,
+                    pitch=task.pitch,
+                    pronounced=task.pronounced,
                 )
 
     def warm(self) -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from piper.phonemize_espeak import EspeakPhonemizer
 
 from gateway.speech.engines.prose import base_language, language_data
+from gateway.text.pronunciation import Spoken, ipa_parts
 
 _LOCK = threading.Lock()
 
@@ -31,3 +33,16 @@ def phonemes(text: str, language: str) -> tuple[str, ...]:
     """IPA of each sentence, decomposed (NFD), punctuation and stress kept."""
     with _LOCK:
         return tuple("".join(sentence) for sentence in _phonemizer().phonemize(espeak_voice(language), text))
+
+
+def said_phonemes(text: str, language: str, pronounced: Sequence[Spoken]) -> list[str]:
+    """The same with the words that are ``pronounced`` as given; their sentence goes on before and behind them."""
+    said: list[str] = []
+    behind_ipa = False
+    for part, is_ipa in ipa_parts(text, pronounced):
+        sentences = [part] if is_ipa else list(phonemes(part, language))
+        if said and sentences and (is_ipa or behind_ipa):
+            said[-1] = f"{said[-1].rstrip()} {sentences.pop(0)}"
+        said += sentences
+        behind_ipa = is_ipa
+    return said

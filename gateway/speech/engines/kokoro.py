@@ -12,18 +12,20 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from gateway.speech.engines.clip import Sound, spoken
-from gateway.speech.engines.espeak import phonemes
+from gateway.speech.engines.espeak import phonemes, said_phonemes
 from gateway.speech.engines.openvino_session import OpenVinoSession
 from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
+from gateway.text.pronunciation import Spoken
 
 RATE_HZ = 24_000
 LONGEST_TOKENS = 508  # 510 rows of style, a pad at both ends
@@ -55,11 +57,18 @@ class KokoroSynthesizer:
         self._session = OpenVinoSession(model_dir / "model.onnx", threads)
         self._paces: defaultdict[tuple[str, str], Pace] = defaultdict(Pace)
         self.capabilities = SynthesizerCapabilities(
-            voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False
+            voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False, ipa=True
         )
 
     def synthesize(
-        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+        self,
+        text: str,
+        *,
+        language: str,
+        voice: str | None = None,
+        tempo: float = 1.0,
+        pitch: float = 1.0,
+        pronounced: Sequence[Spoken] = (),
     ) -> Speech:
         """Speak at 24 kHz; LookupError names a language or voice that is not here."""
         code = base_language(language)
@@ -70,7 +79,9 @@ class KokoroSynthesizer:
             raise LookupError(f"voice {name!r} is not among {', '.join(self._styles)}")
 
         def speak(piece: str) -> Sound:
-            clips = [self._speak(letters(ipa), name, min(tempo, HASTE)) for ipa in phonemes(piece, code)]
+            clips = [
+                self._speak(letters(ipa), name, min(tempo, HASTE)) for ipa in said_phonemes(piece, code, pronounced)
+            ]
             return np.concatenate(clips) if clips else np.zeros(0, dtype=np.float32)
 
         def units(piece: str) -> int:

@@ -8,9 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+import structlog
+
 from gateway.speech.engines.prose import base_language
 from gateway.speech.jobs import Speech, Translation
 from gateway.speech.protocols import Synthesizer, SynthesizerCapabilities, Translator, TranslatorCapabilities
+from gateway.text.pronunciation import Spoken, respelled
+
+log = structlog.get_logger(__name__)
 
 PREFERRED_PIVOT = "en"  # what public pair models are trained against; any language serves when it is the only way
 
@@ -79,6 +84,7 @@ class RoutedSynthesizer:
 
     def __init__(self, engines: Mapping[str, Synthesizer]) -> None:
         self.engines = {base_language(language): engine for language, engine in engines.items()}
+        self._without_ipa: list[Synthesizer] = []
         for language, engine in self.engines.items():
             if language not in engine.capabilities.voices:
                 raise LookupError(
@@ -94,7 +100,14 @@ class RoutedSynthesizer:
         return SynthesizerCapabilities(voices=voices, rate_hz=max(rates, default=0), streams=streams)
 
     def synthesize(
-        self, text: str, *, language: str, voice: str | None = None, tempo: float = 1.0, pitch: float = 1.0
+        self,
+        text: str,
+        *,
+        language: str,
+        voice: str | None = None,
+        tempo: float = 1.0,
+        pitch: float = 1.0,
+        pronounced: Sequence[Spoken] = (),
     ) -> Speech:
         """Speak with the language's engine, or with another that has the named voice in that language."""
         code = base_language(language)
@@ -103,7 +116,12 @@ class RoutedSynthesizer:
         engine = next((e for e in self._able(code) if voice is None or voice in e.capabilities.voices[code]), None)
         if engine is None:
             raise LookupError(f"no voice {voice!r} for {language!r}: there are {', '.join(self._names(code))}")
-        return engine.synthesize(text, language=code, voice=voice, tempo=tempo, pitch=pitch)
+        given = [one for one in pronounced if one.ipa] if engine.capabilities.ipa else []
+        text = respelled(text, [one for one in pronounced if one.say and one not in given])
+        if engine not in self._without_ipa and any(not one.say and one not in given for one in pronounced):
+            self._without_ipa.append(engine)
+            log.warning("voice_takes_no_ipa", language=code, remedy="respell the words with 'say'")
+        return engine.synthesize(text, language=code, voice=voice, tempo=tempo, pitch=pitch, pronounced=given)
 
     def _able(self, language: str) -> list[Synthesizer]:
         others = [e for e in self.engines.values() if language in e.capabilities.voices]

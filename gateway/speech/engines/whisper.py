@@ -30,6 +30,7 @@ from gateway.speech.engines.prose import base_language, has_words, joiner
 from gateway.speech.engines.whisper_words import word_times
 from gateway.speech.jobs import MODEL_RATE_HZ, HeardWord, Recognition
 from gateway.speech.protocols import RecognizerCapabilities
+from gateway.text.hotwords import likely_hotwords
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +47,9 @@ MOST_CONTEXT_TOKENS = 64
 FALLBACK_COMPRESSION = 2.2
 FALLBACK_LOGPROB = -0.9
 SURE_LOGPROB = -0.16  # a confidence of 0.85
+MOST_LIKELY = 6  # hotwords in a prompt; more of them begin to disturb each other
+SURER = 0.03  # mean log-probability by which a hotword must make a text surer
+LEAST_ALIKE = 55.0  # rapidfuzz ratio of two decodings of one utterance that differ in a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +109,14 @@ class WhisperRecognizer:
         encoded = self._encode(features, max(LEAST_WINDOW_FRAMES, frames + WINDOW_MARGIN_FRAMES))
         if language is None:
             language = self._identify(encoded)
-        prompt = self._prompt(language, hotwords, context)
+        plain = self._prompt(language, (), "")
+        prompt = self._prompt(language, (), context) if context else plain
         most_tokens = int(TOKENS_PER_S * sound.duration_s) + SPARE_TOKENS
         decoded = self._decode(encoded, prompt, language, most_tokens)
-        plain = self._prompt(language, (), "")
-        if prompt != plain and self._doubts(decoded, hotwords):
-            # The prompt leaks into sound without words, and hotwords that were not said spoil the words that were
-            # ("please press one" → "Police Press 1"); then the bare decoding is the more confident one.
+        if context and (decoded.no_speech > 0.3 or decoded.suspicious or decoded.logprob < SURE_LOGPROB):
+            # a prompt leaks into sound without words, and spoils others; then the bare decoding is the surer one
             bare = self._decode(encoded, plain, language, most_tokens)
-            void = not bare.text or guard.rejection(bare.text, sound, bare.no_speech, bare.logprob) is not None
-            if void or decoded.suspicious or bare.logprob > decoded.logprob:
+            if not bare.text or decoded.suspicious or bare.logprob > decoded.logprob:
                 decoded = bare
         fallback = decoded.suspicious
         if fallback:
@@ -122,18 +124,31 @@ class WhisperRecognizer:
             full = self._decode(wide, plain, language, most_tokens)
             if not full.suspicious or full.logprob > decoded.logprob:
                 decoded, encoded = full, wide
+        decoded = self._second_look(decoded, encoded, sound, language, hotwords)
         heard = self._judged(decoded, sound, language, fallback)
         if not words or not heard.text or heard.rejected:
             return heard
         times = word_times(self._model, encoded, self._tokenizer(language), decoded.tokens, frames)
         return replace(heard, words=times)
 
-    @staticmethod
-    def _doubts(decoded: _Decoded, hotwords: tuple[str, ...]) -> bool:
-        """Whether a text decoded with a prompt wants a second look without it; a hotword that fits well does not."""
-        unused = bool(hotwords) and not guard.mentions(decoded.text, hotwords)
-        leaked = decoded.no_speech > 0.3 or guard.echoes_hotwords(decoded.text, hotwords)
-        return unused or leaked or decoded.suspicious or decoded.logprob < SURE_LOGPROB
+    def _second_look(
+        self, first: _Decoded, encoded: Any, sound: guard.SoundPortrait, language: str, hotwords: tuple[str, ...]
+    ) -> _Decoded:
+        """Decode again with the few hotwords that the text may have misheard; the surer text is kept.
+
+        All hotwords in each prompt would leak into silence, and spoil words when none of them was said ("please press
+        one" → "Police Press 1"). So the first decoding has none, and a sure text is left alone.
+        """
+        if not hotwords or guard.rejection(first.text, sound, first.no_speech, first.logprob) is not None:
+            return first
+        likely = likely_hotwords(first.text, hotwords, math.exp(min(first.logprob, 0.0)), MOST_LIKELY)
+        if not likely:
+            return first
+        most_tokens = int(TOKENS_PER_S * sound.duration_s) + SPARE_TOKENS
+        second = self._decode(encoded, self._prompt(language, likely, ""), language, most_tokens)
+        alike = guard.similarity(first.text, second.text) >= LEAST_ALIKE
+        found = guard.mentions(second.text, likely) and not second.suspicious and alike
+        return second if found and second.logprob > first.logprob + SURER else first
 
     def _judged(self, decoded: _Decoded, sound: guard.SoundPortrait, language: str, fallback: bool) -> Recognition:
         text, looped = guard.cut_loop(decoded.text, language)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from rapidfuzz import fuzz
 
 from gateway.speech.engines.prose import is_unspaced
 
@@ -204,14 +205,12 @@ def rejection(
     return None
 
 
-def echoes_hotwords(text: str, hotwords: tuple[str, ...]) -> bool:
-    """Whether the text is nothing but hotwords: then the prompt may have been heard instead of the sound."""
-    known = {word for hotword in hotwords for word in normalized(hotword).split()}
-    words = normalized(text).split()
-    return bool(words) and all(word in known for word in words)
-
-
 def mentions(text: str, hotwords: tuple[str, ...]) -> bool:
     """Whether any of the hotwords stands in the text."""
     said = f" {normalized(text)} "
     return any(f" {normalized(hotword)} " in said for hotword in hotwords if normalized(hotword))
+
+
+def similarity(one: str, other: str) -> float:
+    """How alike two texts are, 0..100."""
+    return fuzz.ratio(normalized(one), normalized(other))
