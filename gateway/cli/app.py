@@ -13,6 +13,7 @@ from gateway.cli.calls import call, calls, hangup, transcript
 from gateway.cli.check_config import check_config, extra_checks
 from gateway.cli.console import console
 from gateway.cli.demo import demo
+from gateway.cli.dictionary import dict_app, hotwords_app
 from gateway.cli.doctor import doctor
 from gateway.cli.models import models_app
 from gateway.cli.probe import probe
@@ -43,6 +44,8 @@ app.command()(hangup)
 app.command()(transcript)
 app.add_typer(token_app, name="token")
 app.add_typer(models_app, name="models")
+app.add_typer(dict_app, name="dict")
+app.add_typer(hotwords_app, name="hotwords")
 app.add_typer(bench_app, name="bench")
 extra_checks.append(check_rooms)
 

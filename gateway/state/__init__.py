@@ -5,6 +5,7 @@ from gateway.state.calls import CallRecord
 from gateway.state.errors import StateUnavailable
 from gateway.state.line import NobodyAnswers
 from gateway.state.store import StateStore, open_store
+from gateway.state.term_shelf import TermShelf, open_shelf
 from gateway.state.terms import Terms, call_scope, trunk_scope
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "NobodyAnswers",
     "StateStore",
     "StateUnavailable",
+    "TermShelf",
     "Terms",
     "call_scope",
+    "open_shelf",
     "open_store",
     "trunk_scope",
 ]

@@ -208,6 +208,22 @@ async def _to_log(stream: asyncio.StreamReader | None) -> str:
     return last
 
 
+def running_urls() -> list[str]:
+    """The URLs of the embedded servers that gateways of this user run on this machine."""
+    urls = []
+    for root in dict.fromkeys((Path(tempfile.gettempdir()), Path("/tmp"))):  # noqa: S108 - where they are made
+        for folder in sorted(root.glob(f"{_PREFIX}*")):
+            with contextlib.suppress(OSError):
+                if folder.is_symlink() or folder.stat().st_uid != os.getuid() or not (folder / "socket").exists():
+                    continue
+                with (folder / "lock").open() as lock:
+                    try:
+                        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    except BlockingIOError:  # held by a gateway
+                        urls.append(f"unix://{folder / 'socket'}")
+    return urls
+
+
 def _remove_left_behind(root: Path) -> None:
     """Remove directories of gateways that were killed: those of ours whose lock nobody holds."""
     for folder in root.glob(f"{_PREFIX}*"):

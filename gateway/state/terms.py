@@ -170,6 +170,11 @@ class TermKeys:
         answers = await pipe.execute() if names else []
         return {scope: (_number(mark[0]), mark[1] or "") for scope, mark in zip(names, answers[::2], strict=True)}
 
+    async def scopes(self) -> list[str]:
+        """All scopes that have a list."""
+        start = self._key("")
+        return [str(key).removeprefix(start) async for key in self._client.scan_iter(match=f"{start}*", count=500)]
+
     async def delete(self, scopes: Iterable[str]) -> None:
         """Remove scopes."""
         pipe = self._client.pipeline(transaction=False)
