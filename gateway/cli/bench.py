@@ -15,7 +15,7 @@ from rich.table import Table
 
 from gateway.bench.ear_bench import bench_ear
 from gateway.bench.gateway_process import GatewayFailed
-from gateway.cli import bench_churn, bench_media, bench_soak, bench_stream, bench_voice
+from gateway.cli import bench_churn, bench_media, bench_soak, bench_stream, bench_terms, bench_voice
 from gateway.cli.errors import told
 from gateway.settings import load_settings
 from gateway.telemetry.logs import configure_logging
@@ -38,6 +38,7 @@ bench_app.command("stream")(bench_stream.stream)
 bench_app.command("long")(bench_stream.long)
 bench_app.command("tail")(bench_stream.tail)
 bench_app.command("confidence")(bench_stream.confidence)
+bench_app.command("terms")(bench_terms.terms)
 bench_app.command("voice")(bench_voice.voice)
 bench_app.command("prosody")(bench_voice.prosody)
 
