@@ -10,6 +10,7 @@ is spoken once again, in two halves (`pace`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +29,26 @@ Sound = npt.NDArray[np.float32]
 LEVEL_DBFS = -19.0  # active level by ITU-T P.56; network speech is -26 to -15
 HEAD_MS = 20
 TAIL_MS = 120
-OPEN_TAIL_MS = 20  # behind a piece whose sentence goes on: the next one follows without a pause that nobody made
 PAUSE_MS = 140  # between two pieces, on top of head and tail
 LONGEST_PIECE = 150  # characters, about 10 s: what the voices were trained on, and it bounds their memory
 LEAST_STRETCH = 0.02  # less is not worth an overlap-add
 _SILENT_BELOW_PEAK_DB = 42.0
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is particular to an engine, as measured."""
+
+    steady: float = 0.0
+    """Share of a clip that the engine's own tempo leaves as it is."""
+    haste: float = 2.0
+    """The most tempo that is asked of the engine itself."""
+    open_tail_ms: int = TAIL_MS
+    """Silence behind a piece whose sentence goes on."""
+
+    def asked(self, tempo: float) -> float:
+        """What the engine is asked for of a tempo."""
+        return min(tempo, self.haste)
 
 
 def spoken(
@@ -46,20 +62,18 @@ def spoken(
     speak: Callable[[str], Sound],
     units: Callable[[str], int],
     pace: Pace,
-    asked_tempo: float,
-    steady: float,
+    traits: Traits,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
-    ``units(piece)`` counts its phonemes, ``pace`` knows the voice. ``asked_tempo`` is what the engine was asked for of
-    the tempo, ``steady`` the share of a clip that it leaves as it is all the same; the rest is stretched here. Text
-    without anything to say in the language gives empty PCM.
+    ``units(piece)`` counts its phonemes, ``pace`` knows the voice, ``traits`` its engine: what that does not give of
+    the tempo is stretched here. Text without anything to say in the language gives empty PCM.
     """
 
     def clip_of(piece: str) -> Sound:
         sound = repitched(speak(piece), rate_hz, pitch)
-        sound = stretched(sound, rate_hz, left_to_do(tempo, asked_tempo, steady) / pitch)
-        return finished(sound, rate_hz, tail_ms=OPEN_TAIL_MS if piece[-1].isalnum() else TAIL_MS)
+        sound = stretched(sound, rate_hz, left_to_do(tempo, traits.asked(tempo), traits.steady) / pitch)
+        return finished(sound, rate_hz, tail_ms=traits.open_tail_ms if piece[-1].isalnum() else TAIL_MS)
 
     words = reading(speakable(text, language), language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]

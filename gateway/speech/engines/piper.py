@@ -12,7 +12,7 @@ import numpy as np
 from piper import PiperVoice, SynthesisConfig
 from piper.config import PiperConfig
 
-from gateway.speech.engines.clip import Sound, spoken
+from gateway.speech.engines.clip import Sound, Traits, spoken
 from gateway.speech.engines.onnx_session import open_session
 from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import base_language
@@ -21,7 +21,9 @@ from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
 from gateway.text.pronunciation import Spoken, ipa_parts
 
-STEADY = 0.36  # asked for 1.3 it speaks 1.17 times as fast, over 24 sentences
+TRAITS = Traits(steady=0.36, open_tail_ms=20)
+"""Asked for 1.3 it speaks 1.17 times as fast, over 24 sentences. Two pieces of a sentence sound more like the sentence
+in one with a tail of 20 ms (distance of the contours 0.73) than with 120 (0.81)."""
 
 
 class PiperSynthesizer:
@@ -61,8 +63,11 @@ class PiperSynthesizer:
         name = voice or self.capabilities.voices[self._language][0]
         if name not in self._speakers:
             raise LookupError(f"voice {name!r} is not among {', '.join(self._speakers)}")
+        scale = self._voice.config.length_scale / TRAITS.asked(tempo)
         style = SynthesisConfig(
-            speaker_id=self._speakers[name], length_scale=self._voice.config.length_scale / tempo, normalize_audio=False
+            speaker_id=self._speakers[name],
+            length_scale=scale,
+            normalize_audio=False,
         )
 
         def speak(piece: str) -> Sound:
@@ -78,8 +83,7 @@ class PiperSynthesizer:
             pitch=pitch,
             speak=speak,
             units=self._units,
-            asked_tempo=tempo,
-            steady=STEADY,
+            traits=TRAITS,
             pace=self._paces[name],
         )
 
