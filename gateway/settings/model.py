@@ -87,7 +87,7 @@ class Trunk(Section):
     def _password_has_a_user(self) -> Self:
         given = (self.password is not None) + (self.password_file is not None)
         if given != (self.user is not None):
-            raise _rule("user", "goes with one of password_file and password: give both, or neither")
+            raise _rule("user", "user goes with one of password_file and password: give both, or neither")
         return self
 
 

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 NONCE_LIFE_NS = 60_000_000_000
@@ -37,7 +37,7 @@ class Login:
     """Whom a trunk has to prove to be."""
 
     user: str
-    password: str
+    password: str = field(repr=False)
 
 
 def digest_fields(value: str) -> dict[str, str]:
