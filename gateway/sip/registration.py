@@ -118,6 +118,8 @@ class Extension:
         self._peers = [peer_of(registrar) for registrar in wanted.registrars]
         self._rotation = Rotation(len(accounts), chance)
         self._asked_ns: int | None = None
+        self.leaving = False
+        """The registration was taken back, and the registrar has not confirmed it."""
 
     @property
     def registered(self) -> bool:
@@ -130,6 +132,8 @@ class Extension:
 
     def tick(self, now_ns: int) -> None:
         """Ask the registrar whose turn it is; give up one that does not answer."""
+        if self.leaving:
+            return
         rotation = self._rotation
         if self._asked_ns is not None and now_ns - self._asked_ns > ANSWER_NS:
             self._over(408, 0, now_ns)
@@ -142,8 +146,22 @@ class Extension:
                 log.warning("sip_register_failed", registration=self.wanted.name, reason=str(error.reason))
                 self._over(503, 0, now_ns)
 
+    def withdraw(self) -> None:
+        """Take the registration back, so that the PBX rings here for nobody no more; `leaving` until it is confirmed."""
+        if not self.registered:
+            return
+        try:
+            self._accounts[self._rotation.current].setRegistration(False)
+            self.leaving = True
+        except pj.Error as error:
+            log.warning("sip_unregister_failed", registration=self.wanted.name, reason=str(error.reason))
+
     def answered(self, account: Any, code: int, expires_s: int, now_ns: int) -> None:
         """What the registrar said. What one says that was given up before counts only if it is good news."""
+        if self.leaving:
+            self.leaving = False
+            self.expires_s = 0
+            return
         is_current = account is self._accounts[self._rotation.current]
         if is_current and (self._asked_ns is not None or is_success(code)):
             self._over(code, expires_s, now_ns)

@@ -121,12 +121,14 @@ class LegSwitch:
         return extension
 
     def drain(self) -> bool:
-        """End every leg; True while one is left."""
+        """End every leg and take the registrations back; True while anything of it is left."""
         if not self.closing:
             self.closing = True
+            for extension in self._extensions:
+                extension.withdraw()
             for leg in list(self._legs.values()):
                 self._end(leg, UNAVAILABLE, [])
-        return bool(self._legs)
+        return bool(self._legs) or any(extension.leaving for extension in self._extensions)
 
     def close(self) -> None:
         """Drop what remains, so that nothing of ours outlives the library."""

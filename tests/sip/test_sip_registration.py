@@ -76,6 +76,8 @@ def test_a4_a14_a_call_to_the_extension_goes_on_through_the_pbx(tmp_path: Path, 
             assert alice.final("BYE").code == 200
             bob.next("BYE")
             assert site.agent.event("call-ended")["call"] == started["call"]
+        with Peer(pbx.port, user="200", number="700") as late:  # the gateway has stopped, and taken its address back
+            assert late.with_digest("INVITE", f"sip:700@127.0.0.1:{pbx.port}", PASSWORD, late.sdp()).code == 404
 
 
 @pytest.mark.parametrize("dead_first", [True, False])
