@@ -41,7 +41,10 @@ class Played(Protocol):
 
 
 class EchoWatch:
-    """Feed every verdict on what a party says; ask about a span of it. Pure."""
+    """Feed every verdict on what a party says; ask about a span of it. Pure.
+
+    Verdicts are compared with the play-out's frames of 20 ms: those of another length find nothing.
+    """
 
     def __init__(self, played: Played) -> None:
         self._played = played

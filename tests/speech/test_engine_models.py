@@ -15,6 +15,7 @@ import pytest
 import soxr
 
 from gateway.audio.loudness import active_level
+from gateway.bench.voice_bench import measure_voice, texts_for
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.engines.registry import TRANSLATORS, build
 from gateway.speech.jobs import (
@@ -245,6 +246,21 @@ def test_level_and_head_of_a_clip(engines: EngineSet, language: str) -> None:
     first = np.flatnonzero(np.abs(sound) > np.abs(sound).max() * 0.03)[0]
     assert first / speech.rate_hz < 0.08
     assert active_level(sound.astype(np.float32), speech.rate_hz) == pytest.approx(-19.0, abs=1.0)
+
+
+def test_i11_the_telephone_costs_a_voice_few_words(engines: EngineSet, tmp_path: Path) -> None:
+    voice = engines.synthesizer.engines["en"]
+    row = measure_voice(voice, "piper:x", "en", texts_for("en", 5), engines.recognizer, 0.45, tmp_path)
+    assert row["readback_wer_8k"] <= row["readback_wer_16k"] + 0.03
+    assert row["loudness_db"] == pytest.approx(-19.0, abs=2.0) and row["alias_db"] <= -40
+    assert row["respoken"] == 0 and row["sentences"] == 5
+    assert {path.name.partition("medium-")[2] for path in tmp_path.iterdir()} == {
+        "full-band.wav",
+        "phone.wav",
+        "tempo-0.8.wav",
+        "tempo-1.3.wav",
+        "over-original.wav",
+    }
 
 
 def test_i02_a_long_sentence_is_spoken_to_its_end(engines: EngineSet) -> None:
