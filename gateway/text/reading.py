@@ -31,12 +31,17 @@ def reading(text: str, language: str) -> str:
     parts: list[str] = []
     behind = 0
     for found in find(text, language):
+        between = text[behind : found.start]
         shown = text[found.start : found.end]
         if not any(map(str.isdigit, shown)) and found.number.kind is not Kind.CODE:
             continue  # said in words already
         words, end = _said(text, found, shown, lang)
-        parts += [_plain(text[behind : found.start], lang), words]
+        if between == "/" and behind:  # "24/7"
+            between = f"{_space(lang)}{lang.get('symbols')['/']}{_space(lang)}"
+        parts += [_plain(between, lang), words]
         behind = end
+        if words.endswith(".") and text[end : end + 1] == ".":
+            behind += 1  # "2 p.m." at the end of a sentence
         if text[end : end + 1].isalnum() and not lang.get("han"):
             parts.append(" ")
     return "".join([*parts, _plain(text[behind:], lang)])
@@ -129,7 +134,7 @@ def _row(number: Number, lang: Language) -> str:
     """Digits one by one, with a comma where a talker would pause."""
     plus = number.value.startswith("+")
     groups = re.findall(r"\d+", number.shape) or _grouped(number.value)
-    if len(groups) > 1 and min(map(len, groups)) < 2 < max(map(len, groups)):
+    if max(map(len, groups)) == 1:
         groups = _grouped("".join(groups))
     comma = "，" if lang.get("han") else ", "
     said = comma.join(digits(group, lang) for group in groups)

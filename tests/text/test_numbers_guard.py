@@ -72,6 +72,13 @@ def test_h04_versions_addresses_and_times_stay_and_amounts_take_the_marks_of_the
     assert run(text, str).text == "Version 2.5 at 192.168.1.1, 98,6 degrees, 3:30 pm"
 
 
+def test_a_day_in_digits_is_the_same_day_in_another_country() -> None:
+    assert run("dia 12/03", str, "pt", "en").text == "dia March 12"
+    assert run("a million people", lambda text: text.replace("1,000,000", "1.000.000"), "en", "en").text.startswith(
+        "1,000,000"
+    )
+
+
 def test_a_number_that_stays_lost_is_held_by_a_surrogate() -> None:
     result = run("It costs $4,520 now", lambda text: re.sub(r"\$[\d,]+", "muito", text))
     assert keys(result.text, "pt") == [("money", "4520", "USD")]

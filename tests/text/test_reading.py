@@ -41,6 +41,7 @@ LANGUAGES = sorted(known_languages())
         ("fr", "Mme Petit, 80 € et 71 €", "madame Petit, quatre-vingts euros et soixante et onze euros"),
         ("de", "um 15:30 Uhr, z. B. am 3. Mai", "um fünfzehn Uhr dreißig, zum Beispiel am dritten Mai"),
         ("zh", "下午3:30，价格$5", "十五点三十分，价格五美元"),
+        ("en", "Suite 24/7, 2 pm.", "Suite twenty-four slash seven, two p.m."),
         ("en", "three people", "three people"),
         ("it", "Sono 21 libri", "Sono 21 libri"),
     ],

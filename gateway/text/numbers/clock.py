@@ -107,6 +107,9 @@ def date_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
     if lang.get("han"):
         patterns.append(re.compile(rf"(?:(?P<y>\d{{4}})年)?(?P<month>1[0-2]|0?[1-9])月{_FIELDS['D']}[日号]"))
     order = lang.get("date_order", "dmy")
+    words = "|".join(map(re.escape, lang.get("date_words", ())))
+    # without a year it might be a fraction: a date only behind "on" and the like
+    short = re.compile(rf"(?<!\w)(?:{words}) ((\d{{1,2}})/(\d{{1,2}}))(?![\w/])", re.IGNORECASE) if words else None
 
     def dates(text: str) -> Iterator[Built]:
         for match in _ISO.finditer(text):
@@ -120,12 +123,19 @@ def date_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
                     yield match.start(), match.end(), number, ()
         for match in _NUMERIC.finditer(text):
             first, second, year = int(match[1]), int(match[3] or match[6]), match[4] or f"20{match[7]}"
-            readings = [(second, first), (first, second)] if order != "mdy" else [(first, second), (second, first)]
-            numbers = [number for month, day in readings if (number := _date(year, month, day)) is not None]
-            if numbers:
-                yield match.start(), match.end(), numbers[0], tuple(n for n in numbers[1:] if n != numbers[0])
+            if numbers := _readings(first, second, year, order):
+                yield match.start(), match.end(), numbers[0], tuple(numbers[1:])
+        for match in short.finditer(text) if short else ():
+            if numbers := _readings(int(match[2]), int(match[3]), None, order):
+                yield *match.span(1), numbers[0], tuple(numbers[1:])
 
     return dates
+
+
+def _readings(first: int, second: int, year: str | None, order: str) -> list[Number]:
+    """What two numbers and a year may mean, the habit of the language first."""
+    pairs = [(first, second), (second, first)] if order == "mdy" else [(second, first), (first, second)]
+    return list(dict.fromkeys(date for month, day in pairs if (date := _date(year, month, day)) is not None))
 
 
 def _date(year: str | None, month: int, day: int) -> Number | None:

@@ -20,7 +20,7 @@ _PLAIN = frozenset({Kind.NUMBER, Kind.DIGITS, Kind.ORDINAL})
 
 # letters of scripts with spaces between words: behind one it is part of a word (mp3), behind Han a number may begin
 _L = r"A-Za-z0-9_\u00c0-\u024f\u0400-\u04ff"
-_FREE = rf"(?<![{_L}])(?<![.,:/]\d)(?<!\d[.,:/])"
+_FREE = rf"(?<![{_L}])(?<![.,]\d)(?<!\d[.,])"
 _AMOUNT = r"\d{1,3}(?:[\u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d| \d)|\d+(?:[.,]\d+)*"
 _EMAIL_OR_URL = re.compile(
     r"[a-zA-Z0-9_.+-]+@[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+|(?:https?://|www\.)[^\s,;\u3000-\u9fff\uff00-\uffef]*[a-zA-Z0-9/]"
@@ -32,7 +32,8 @@ _CODE = re.compile(
     rf"(?<![{_L}.])(?=[A-Z\d-]*\d)(?=[A-Z\d-]*[A-Z])(?!\d+[A-Z]{{1,2}}(?![{_L}]))[A-Z\d]+(?:-[A-Z\d]+)*(?![{_L}])"
 )
 _PHONE = re.compile(
-    rf"(?<![{_L}.,/])(?:\+ ?\d{{1,15}}|\(\d{{2,4}}\)|\d{{1,5}})(?:[ .‑-]{{1,2}}\(?\d{{2,5}}\)?)*(?![{_L}/])(?![.,]\d)"
+    rf"(?<![{_L}.,/])(?:\+ ?\d{{1,15}}|\(\d{{2,4}}\)|\d{{1,5}})(?: \d(?= ))?(?:[ .‑-]{{1,2}}\(?\d{{2,5}}\)?)*"
+    rf"(?![{_L}/])(?![.,]\d)"
 )
 _YEARS = re.compile(r"(?:1[1-9]|20)\d\d-(?:1[1-9]|20)\d\d")
 

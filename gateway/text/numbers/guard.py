@@ -199,8 +199,9 @@ def _has_foreign_marks(number: Number, shown: str, lang: Language) -> bool:
     if number.kind not in (Kind.NUMBER, Kind.MONEY, Kind.PERCENT):
         return False
     marks = set(re.findall(r"\d([.,])(?=\d)", shown))
+    # 3.50 for 3,50, and 1,000,000 for 1.000.000
     return bool(marks - {lang.decimal, lang.group}) or (
-        "." in number.value and bool(marks) and lang.decimal not in marks
+        bool(marks) and ("." in number.value) != (lang.decimal in marks)
     )
 
 
