@@ -36,6 +36,7 @@ from gateway.call.menu import MENU_PROMPTS
 from gateway.call.prompt_files import load_recordings
 from gateway.call.prompts import NEEDED, PromptBook, PromptError, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
+from gateway.call.turns import TurnRules
 from gateway.call.voices import measure_speeds
 from gateway.settings import Loaded
 from gateway.settings.model import Log, Settings
@@ -344,7 +345,7 @@ def booth(
         first_sound_ms=settings.speech.first_sound_ms,
         deliveries=deliveries or {},
         varies=settings.speech.vary,
-        barge_in_ms=settings.call.barge_in_ms,
+        turns=TurnRules(**settings.turns.model_dump()),
         follow_talker=settings.speech.follow_talker,
     )
 

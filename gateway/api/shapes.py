@@ -119,6 +119,7 @@ class TranscriptLine(BaseModel):
     heard_ms: int | None
     confidence: float
     lost: str | None = Field(description="Why nobody heard a translation, if so.")
+    cut_ms: int | None = Field(default=None, description="So much was heard of it when its listener interrupted.")
 
 
 class Transcript(BaseModel):

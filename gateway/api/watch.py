@@ -21,6 +21,9 @@ class Minutes(Protocol):
     def add(self, call_id: str, line: dict[str, Any]) -> None:
         """One utterance."""
 
+    def amend(self, call_id: str, segment_id: str, news: dict[str, Any]) -> None:
+        """Something became known of an utterance behind its line."""
+
     def end(self, call_id: str, record: dict[str, Any]) -> None:
         """The call is over."""
 
@@ -51,6 +54,8 @@ class Watch:
         began_ns = self._began_ns.setdefault(event.call, event.at_ns)
         if event.kind == "utterance":
             self._minutes.add(event.call, transcript_line(event.data, began_ns))
+        elif event.kind == "cut":
+            self._minutes.amend(event.call, event.data["segment_id"], {"cut_ms": event.data["heard_ms"]})
         elif event.kind == "call-ended":
             del self._began_ns[event.call]
             self._minutes.end(event.call, event.data)

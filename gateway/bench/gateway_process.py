@@ -83,6 +83,7 @@ class GatewayProcess:
             "GATEWAY__DIALPLAN__FILE": str(plan.resolve()),
             "GATEWAY__LOG__FORMAT": "json",
             "GATEWAY__ORIGINAL__ENABLED": "false",  # the first sound that a telephone hears is to be the translation
+            "GATEWAY__TURNS__BARGE_IN_MS": "0",  # scripts of fixed times talk over translations
             **self._environ,
         }
         command = [sys.executable, "-m", "gateway", "serve", "--events", str(self.events_file)]

@@ -374,7 +374,7 @@ class Call:
                 self._reception.hear()
             for direction in (self.a_to_b, self.b_to_a):
                 direction.hear()
-                if direction.talk_over.take():
+                if direction.interrupts():
                     self.direction_to(direction.source).cut()
             if self._loop.time() >= tick_at + TICK_S:
                 tick_at = self._loop.time()
@@ -542,7 +542,7 @@ class Call:
 
     def _publish_utterance(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "utterance":
-            self.utterances["lost" if data["lost"] else "spoken"] += 1
+            self.utterances[data["outcome"]] += 1
         self._desk.publish(kind, self.call_id, **data)
 
     def record(self) -> dict[str, Any]:

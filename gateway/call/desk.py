@@ -15,6 +15,7 @@ from gateway.call.events import CallEvent, EventBus
 from gateway.call.glossary import Glossaries, Glossary
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import PromptBook
+from gateway.call.turns import TurnRules
 from gateway.sip.protocols import UserAgent
 from gateway.speech.protocols import SpeechService
 from gateway.stream.plan import END_MS, EndpointPlan, Mode
@@ -70,8 +71,8 @@ class Booth:
     """By language: the style in which its voice speaks; what is missing speaks in its own."""
     varies: bool = False
     """Speak each utterance a little differently."""
-    barge_in_ms: int = 0
-    """Talking over a translation for so long cuts it; 0: it is always spoken to the end."""
+    turns: TurnRules = field(default_factory=TurnRules)
+    """When a listener interrupts, what an echo costs, when a language changes."""
     follow_talker: bool = False
     """The voice follows the talker in speed and level."""
     glossary: Callable[[], Glossary] = Glossary

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,24 +23,24 @@ import structlog
 
 from gateway.audio.playout import ClipKind
 from gateway.call.ahead import Ahead
+from gateway.call.clause_line import ClauseLine
 from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
-from gateway.call.echo import EchoWatch
+from gateway.call.floor import Floor
 from gateway.call.hearing import Hearing, text_beside_cut
 from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
+from gateway.call.played import Played
 from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
-from gateway.call.talkover import TalkOver
+from gateway.call.wishes import Wishes
 from gateway.speech.errors import QueueFull
 from gateway.speech.jobs import Recognition
 from gateway.stream.buffering import AdaptiveBuffer
-from gateway.stream.clause import Clause, ClauseReleaser, Heard, Reason
-from gateway.stream.clause_rules import rules_for
 from gateway.stream.clocks import SegmentClocks, Stamp, StopClock
 from gateway.stream.endpoint import Endpointer
 from gateway.stream.events import (
@@ -64,13 +63,11 @@ from gateway.stream.lag import LagPolicy, Waiting
 from gateway.stream.manner import Talker
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
-from gateway.stream.words import Word
 
 log = structlog.get_logger(__name__)
 
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
 OVERLAP_MS = 800  # of sound before a forced cut: a long word and its neighbour
-FLUSH_MS = 900  # silence after which words that wait for more to come are spoken as they are
 
 
 class Direction:
@@ -97,15 +94,24 @@ class Direction:
         self._publish = publish
         self._recorder = recorder
         endpoint = booth.endpoint_for(plan.mode)
-        self._wanted = plan
+        self._wishes = Wishes(plan, booth)
         self._ear = Ear(endpoint.rate_hz, endpoint.frame_ms, booth.vad_aggressiveness)
         self._talker = Talker(source.rate_hz)
-        self._echo = EchoWatch(source.playout)
-        self.talk_over = TalkOver(booth.barge_in_ms, source.rate_hz, source.playout, self._echo)
         self._endpointer = Endpointer(endpoint)
         self._line = SegmentLine(source.leg, self._mint)
         self._buffer = AdaptiveBuffer(self.source.rate_hz)
         self._minutes = Minutes(source.side, publish)
+        self._played = Played(source.side, target, self._minutes, booth.prompts, publish)
+        self._floor = Floor(
+            booth.turns,
+            source,
+            target,
+            talker=self._talker,
+            arrival_ns=self._arrival_ns,
+            prompts=booth.prompts,
+            publish=publish,
+            clock=booth.clock,
+        )
         self._lag = LagPolicy()
         self._live: LiveUtterance | None = None
         self._lives: dict[int, LiveUtterance] = {}
@@ -113,12 +119,8 @@ class Direction:
         self._hearings: dict[str, Hearing] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._spoken: asyncio.Event | None = None
-        self._releaser: ClauseReleaser | None = None
-        self._last_word_end = 0
         self._cut_at = -1
         self._before_cut: dict[int, Hearing] = {}
-        self._clause_follows = False
-        self._clause_plan = plan
         self._clauses = ClauseSpeaker(
             leg=source.leg,
             speech=booth.speech,
@@ -127,6 +129,16 @@ class Direction:
             on_begin=self._clause_begins,
             on_lost=self._clause_lost,
             on_notice=self._say_left_out,
+            clock=booth.clock,
+        )
+        self._clause_line = ClauseLine(
+            call_id,
+            source,
+            speaker=self._clauses,
+            minutes=self._minutes,
+            floor=self._floor,
+            publish=publish,
+            arrival_ns=self._arrival_ns,
             clock=booth.clock,
         )
         self._stop_clock = StopClock()
@@ -178,27 +190,16 @@ class Direction:
 
     def set_mode(self, mode: str) -> None:
         """Interpret from the next utterance on in this mode. ValueError for an unknown one."""
-        self._wanted = replace(self._wanted, mode=Mode(mode).value)
-        self._endpointer.replan(self._booth.endpoint_for(self._wanted.mode))
+        self._wishes.set_mode(mode)
+        self._endpointer.replan(self._booth.endpoint_for(mode))
 
     def set_languages(self, voice: str | None) -> None:
         """Interpret from the next utterance on between the languages that the parties have now, in this voice."""
-        target = self.target.language
-        self._wanted = replace(
-            self._wanted,
-            source=self.source.language,
-            target=target,
-            voice=voice,
-            delivery=self._booth.delivery(target),
-            first_chars=self._booth.first_chars(target),
-        )
+        self._wishes.set_languages(self.source.language, self.target.language, voice)
 
     def wanted(self) -> DirectionPlan:
         """The plan that the next utterance will work under."""
-        glossary = self._booth.glossary()
-        if self._wanted == self.plan and glossary.version == self.plan.glossary_version:
-            return self.plan
-        return replace(self._wanted, version=self.plan.version + 1).with_glossary(glossary)
+        return self._wishes.next(self.plan)
 
     def set_original(self, on: bool) -> None:
         """Let the listener hear the talker's own voice under the translation, or not."""
@@ -207,6 +208,10 @@ class Direction:
     def set_tempo(self, ratio: float) -> None:
         """Speak faster (over 1) or slower to the listener, what is under way included. ValueError beyond 0.6 to 1.6."""
         self.target.playout.set_tempo(ratio)
+
+    def interrupts(self) -> bool:
+        """Whether the talker has interrupted what they hear, since the last look."""
+        return self._floor.interrupts(self.plan.source, self._live.agreement.preview if self._live else "")
 
     def cut(self) -> None:
         """The listener talks: fade what is being spoken, and speak nothing of what was said before this moment."""
@@ -233,13 +238,11 @@ class Direction:
         """Submit again what a full queue refused; note what has been played; let go what waits for more words."""
         for event in self._line.tick():
             self._do(event)
-        for played in self.target.playout.events():
-            self._minutes.note(played)
-            self.target.last_words.note(played)
+        self._played.tick()
         waiting_since_ns = None if self._endpointer.speaking else self._minutes.waiting_since_ns()
         self.target.wait(self._booth.clock(), waiting_since_ns)
-        if self._releaser is not None and not self._endpointer.speaking and not self._lives:
-            self._silence(self._ear.heard - self._last_word_end)
+        if not self._endpointer.speaking and not self._lives:
+            self._clause_line.silence(self._ear.heard)
 
     def stop(self) -> None:
         """The party is gone, or the sound has ended: end what is under way. The same path for both (SPEC S4.10)."""
@@ -278,8 +281,7 @@ class Direction:
 
     def _judge(self, verdict: VoiceFrame) -> None:
         self._talker.feed(verdict)
-        self._echo.feed(verdict)
-        self.talk_over.feed(verdict)
+        self._floor.feed(verdict)
         for event in self._endpointer.feed(verdict):
             self._on_endpoint(event)
         if self._endpointer.speaking:
@@ -307,7 +309,7 @@ class Direction:
 
     def _refresh_plan(self) -> None:
         """Between utterances, and only there, newer terms, modes and languages come into force (invariant 8)."""
-        self.plan = self._wanted = self.wanted()
+        self.plan = self.wanted()
 
     def _new_live(self, first_sample: int) -> LiveUtterance:
         plan = self.plan.for_utterance(first_sample)
@@ -342,7 +344,7 @@ class Direction:
                 self._lost(event.segment_id, event.reason)
             case Terminal():
                 self._stop_clock.terminal(self._booth.clock())
-                self._flush()
+                self._clause_line.flush()
 
     def _hearing(self, name: str, span: Span) -> Hearing:
         """A recognition of the span; in simultaneous mode only of what is not committed yet."""
@@ -371,8 +373,9 @@ class Direction:
             words=beside_cut,
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
+            admit=partial(self._floor.admit, live.plan, (first, span.end_sample)) if whole else None,
             tempo=pace.tempo,
-            echo=self._echo.is_echo(first, span.end_sample),
+            echo=self._floor.echoes(first, span.end_sample),
             manner=partial(self._talker.manner, first, span.end_sample) if self._booth.follow_talker else None,
         )
         return Hearing(interpretation, live, covered)
@@ -433,7 +436,7 @@ class Direction:
         if hearing.live.plan.mode == Mode.SIMULTANEOUS:
             heard = outcome.heard or Recognition("", "", 0.0)
             said = heard if text else replace(heard, text="", words=())
-            self._commit(hearing.live, hearing.live.finish(said, hearing.span))
+            self._clause_line.commit(hearing.live.plan, hearing.live.finish(said, hearing.span), self._ear.heard)
             text = "" if outcome.rejected == ECHO else hearing.live.agreement.text
         else:
             hearing.live.stop()
@@ -446,6 +449,7 @@ class Direction:
         assert entry is not None
         entry.clocks.mark(Stamp.FINAL, self._booth.clock())
         outcome = entry.outcome
+        self._floor.settle(outcome.verdict)
         if not event.text:
             self._counts[f"silent-{outcome.rejected or 'nothing-said'}"] += 1
             if outcome.rejected == LOW_CONFIDENCE:
@@ -474,6 +478,8 @@ class Direction:
                 self._lost(segment_id, failure)  # its text was final, but it could not be spoken
         elif not outcome.source_text or not interpretation.speaks:
             self._minutes.drop(segment_id)
+        elif outcome.verdict.withheld:
+            self._minutes.lose(segment_id, outcome.verdict.withheld)
         elif not outcome.first_audio_ns:
             self._minutes.lose(segment_id, "nothing-to-say")
 
@@ -491,60 +497,11 @@ class Direction:
         if step.agreement.is_preview:
             self._publish("preview", live.as_preview(step, self._call_id, self.source.side))
         if live.plan.mode == Mode.SIMULTANEOUS:
-            if not self._echo.is_echo(live.first_sample, self._ear.heard):
-                self._commit(live, step.agreement.committed)
+            if not self._floor.echoes(live.first_sample, self._ear.heard):
+                self._clause_line.commit(live.plan, step.agreement.committed, self._ear.heard)
         else:
             # all but the ragged last word: a guess need not be stable, it only has to come early
             live.ahead.consider((*live.agreement.committed, *step.agreement.unstable)[:-1])
-
-    def _commit(self, live: LiveUtterance, words: Iterable[Word]) -> None:
-        """Words that will not change: release the clauses that they complete."""
-        heard = [Heard(word) for word in words]
-        if not heard:
-            return
-        if live.plan.pair != self._clause_plan.pair:
-            self._flush()  # what waits was said in another language
-        self._clause_plan = live.plan
-        if self._releaser is None:
-            self._releaser = ClauseReleaser(rules_for(live.plan.source), rate_hz=self.source.rate_hz)
-            self._clause_follows = False
-        self._last_word_end = heard[-1].word.end_sample or self._ear.heard
-        for clause in self._releaser.feed(heard):
-            self._release(clause)
-
-    def _silence(self, samples: int) -> None:
-        """The talker says nothing: a clause that is complete by its pause is released, at last whatever waits."""
-        assert self._releaser is not None
-        if samples >= FLUSH_MS * self.source.rate_hz // 1000:
-            self._flush()
-            return
-        for clause in self._releaser.silence(samples):
-            self._release(clause)
-
-    def _flush(self) -> None:
-        releaser, self._releaser = self._releaser, None
-        if releaser is not None:
-            for clause in releaser.feed((), is_final=True):
-                self._release(clause)
-
-    def _release(self, clause: Clause) -> None:
-        self._minted["clauses"] += 1
-        clause_id = f"{self._call_id}-{self.source.side}c{self._minted['clauses']}"
-        now_ns = self._booth.clock()
-        clocks = SegmentClocks(clause_id)
-        first, end = clause.words[0].first_sample, clause.words[-1].end_sample
-        ended_ns = min(now_ns, self._arrival_ns(end - 1) if end else now_ns)
-        clocks.mark(Stamp.AUDIO_END, ended_ns)
-        clocks.mark(Stamp.FINAL, now_ns)
-        span = (first or 0, end or self._ear.heard)
-        outcome = Outcome(source_text=clause.text)
-        self._minutes.add(Entry(clause_id, span, self._clause_plan, outcome, clocks, self._arrival_ns(span[0])))
-        self._publish(
-            "clause",
-            {"segment_id": clause_id, "leg": self.source.side, "text": clause.text, "reason": clause.reason.value},
-        )
-        self._clauses.put(SpokenClause(clause_id, clause.text, self._clause_plan, self._clause_follows, ended_ns))
-        self._clause_follows = clause.reason not in (Reason.SENTENCE, Reason.FINAL)
 
     def _clause_begins(self, clause: SpokenClause, outcome: Outcome) -> None:
         entry = self._minutes.get(clause.clause_id)
@@ -587,7 +544,7 @@ class Direction:
             "segments": self._line.statistics(),
             "ear": self._ear.statistics(),
             "clauses": self._clauses.statistics(),
-            "echoes": self._echo.found,
+            "turns": self._floor.statistics(),
             "buffer": self._buffer.statistics(),
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,

@@ -22,6 +22,7 @@ import structlog
 
 from gateway.audio.loudness import amplified
 from gateway.call.ahead import Ahead
+from gateway.call.gate import TRANSLATE, Verdict, Withheld
 from gateway.call.pieces import speech_pieces
 from gateway.call.plan import DirectionPlan
 from gateway.call.rendering import Rendered, Route, render
@@ -57,6 +58,8 @@ class Outcome:
     target_text: str = ""
     confidence: float = 0.0
     rejected: str | None = None
+    verdict: Verdict = TRANSLATE
+    """Whether the text is to be translated."""
     hotwords: int = 0
     """Misheard words that were pulled to a hotword."""
     rules: int = 0
@@ -96,6 +99,7 @@ class Interpretation:
         settle: Callable[[Recognition], Awaitable[str]] | None = None,
         translation: str | None = None,
         ahead: Ahead | None = None,
+        admit: Callable[[str], Verdict] | None = None,
         tempo: float = 1.0,
         gap_factor: float = 1.0,
         manner: Callable[[str], Manner] | None = None,
@@ -120,9 +124,11 @@ class Interpretation:
         """False when it is only heard, and others speak."""
         self._known_translation = translation
         self._ahead = ahead
+        self._admit = admit
+        """Decides whether a text is to be translated; by default each is."""
         self._tempo = tempo
         self._echo = echo
-        """The sound is what the talker's telephone was given to play: whatever is understood, nobody said it."""
+        """The sound is what the talker's telephone was given to play (`echo`)."""
         self._manner_of = manner
         """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
         self._gap_ms = round(PAUSE_MS * gap_factor * plan.delivery.pauses) if isinstance(source, str) else 0
@@ -190,7 +196,7 @@ class Interpretation:
             if self._hearing is not None:
                 await self._recognise(self._hearing)
             self._recognised = True
-            if not self.outcome.source_text or not self.speaks:
+            if not self.outcome.source_text or not self.speaks or self.outcome.verdict.withheld:
                 await self._confirmed.wait()
                 return None
             await self._translate()
@@ -216,9 +222,14 @@ class Interpretation:
         outcome.hotwords = len(repairs)
         outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
         outcome.rejected = heard.rejected
-        if outcome.source_text and outcome.confidence < self.plan.repeat_below:
-            outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
+        if self._admit is not None and outcome.source_text:
+            outcome.verdict = self._admit(outcome.source_text)
         if self._echo:
+            outcome.verdict = Verdict(Withheld.ECHO)
+        unclear = outcome.confidence < self.plan.repeat_below and outcome.verdict.withheld is None
+        if outcome.source_text and unclear:
+            outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
+        if outcome.verdict.withheld is Withheld.ECHO:  # whatever was understood, nobody said it
             outcome.source_text, outcome.rejected = "", ECHO
         self._recognised = True
         if self._confirmed.is_set():

@@ -39,6 +39,7 @@ class Entry:
             "leg": side,
             "language": self.plan.source,
             "text": text,
+            "withheld": self.outcome.verdict.withheld,
             "confidence": round(self.outcome.confidence, 3),
             "clocks_ns": {name: at_ns for name, at_ns in self.clocks.as_dict().items() if at_ns is not None},
             "source_span": list(self.span),

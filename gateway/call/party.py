@@ -15,6 +15,7 @@ from gateway.audio.resample import resample
 from gateway.audio.ring import FrameRing
 from gateway.call.cue import WaitingCue, cue_sound
 from gateway.call.repeat import LastWords
+from gateway.call.spoken import SpokenLog
 from gateway.call.states import LegMachine
 from gateway.speech.jobs import Speech
 
@@ -49,6 +50,7 @@ class Party:
         frame = frame_samples(rate_hz, FRAME_MS)
         self.playout = PlayOut(rate_hz, frame, tap=tap, ducking=ducking, comfort_dbfs=comfort_dbfs)
         self.last_words = LastWords(rate_hz)
+        self.spoken = SpokenLog()
         self.cue = WaitingCue(0)
         self.was_up = False
         self.held = False
@@ -61,7 +63,7 @@ class Party:
         """Queue a prompt, and a pause behind it; False when there is nothing to say."""
         if not pcm.size:
             return False
-        self.playout.enqueue(Clip(name, ClipKind.PROMPT, pcm, gap_ms=gap_ms))
+        self._play(Clip(name, ClipKind.PROMPT, pcm, gap_ms=gap_ms))
         return True
 
     def answer(self, name: str, pcm: Int16) -> bool:
@@ -81,7 +83,11 @@ class Party:
             pcm = resample(pcm, speech.rate_hz, self.rate_hz)
         self.playout.flush(ClipKind.CUE)  # the wait is over
         self.last_words.keep(name, pcm)
-        self.playout.enqueue(Clip(name, ClipKind.TRANSLATION, pcm, gap_ms=gap_ms, more_follows=more_follows))
+        self._play(Clip(name, ClipKind.TRANSLATION, pcm, gap_ms=gap_ms, more_follows=more_follows))
+
+    def _play(self, clip: Clip) -> None:
+        if self.playout.enqueue(clip):
+            self.spoken.queue(clip.clip_id, clip.kind, clip.pcm.size * 1_000_000_000 // self.rate_hz)
 
     def statistics(self) -> dict[str, object]:
         """The bounds of this side's queues and what became of them."""

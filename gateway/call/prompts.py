@@ -32,6 +32,8 @@ CALLEE_DISCLOSURE = "callee-disclosure"
 PLEASE_REPEAT = "please-repeat"
 LEFT_OUT = "left-out"
 ON_HOLD = "on-hold"
+ECHOING = "echoing"
+ECHO_PAUSE = "echo-pause"
 NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)
 _LEG = "prompts"
 
@@ -124,6 +126,10 @@ class PromptBook:
                 state = "recorded" if (language, name) in self._recorded else made
                 found.append(PromptLine(language, name, state, texts.get(name, "")))
         return found
+
+    def text(self, language: str, name: str) -> str:
+        """What a prompt says; empty when it is none, or is a recording whose words nobody wrote down."""
+        return self._texts.get(language, {}).get(name, "")
 
     async def missing(self) -> list[tuple[str, str]]:
         """(language, name) of what is not in the cache yet; what is there is loaded."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.call.gate import ending_of
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
@@ -49,6 +51,7 @@ class Utterance:
             "played_ns": self.played_ns,
             "confidence": round(self.confidence, 3),
             "lost": self.lost,
+            "outcome": ending_of(self.lost),
             "stages": self.stages_s,
             "clocks_ns": self.clocks_ns,
             "source_span": list(self.source_span),

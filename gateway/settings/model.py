@@ -179,8 +179,22 @@ class Call(Section):
     waiting_cue_s: Annotated[Seconds, Field(ge=0, le=60)] = 2.5
     longest_s: Annotated[Seconds, Field(ge=10, le=86_400)] = 14_400
     silence_hangup_s: Annotated[Seconds, Field(ge=0, le=86_400)] = 0
-    barge_in_ms: Annotated[Int, Field(ge=0, le=10_000)] = 0
     comfort_noise_dbfs: Annotated[Decibels, Field(ge=-80, le=-40)] | None = None
+
+
+class Turns(Section):
+    """Who speaks when: interruptions, nods, echoes, and legs whose language is found out (SPEC B3, B6, B7)."""
+
+    barge_in_ms: Annotated[Int, Field(ge=0, le=10_000)] = 700
+    barge_in_grace_s: Annotated[Seconds, Field(ge=0, le=30)] = 1.0
+    stale_s: Annotated[Seconds, Field(ge=0, le=60)] = 2.0
+    backchannels: bool = True
+    echo_guard: bool = True
+    echo_hits: Annotated[Int, Field(ge=0, le=100)] = 6
+    echo_window_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
+    echo_pause_s: Annotated[Seconds, Field(ge=1, le=120)] = 10
+    language_agree: Annotated[Int, Field(ge=1, le=10)] = 2
+    language_cooldown_s: Annotated[Seconds, Field(ge=0, le=600)] = 15
 
 
 class Endpoint(Section):
@@ -353,6 +367,7 @@ class Settings(Section):
     sip: Sip = Sip()
     dialplan: Dialplan = Dialplan()
     call: Call = Call()
+    turns: Turns = Turns()
     endpoint: Endpoint = Endpoint()
     speech: Speech = Speech()
     original: Original = Original()

@@ -26,6 +26,7 @@ from gateway.state.connect import FAILURES
 from gateway.state.errors import StateUnavailable
 
 MOST_LINES = 10_000  # of one call; a talk of four hours has about 4,000 utterances
+LATEST_LINES = 50  # an utterance is amended while it is heard
 MOST_UNWRITTEN = 64  # ended calls kept for Redis' return
 MOST_LISTED = 200
 _APPEND = """
@@ -73,6 +74,19 @@ class Transcripts:
             return
         talk.lines.append(json.dumps(dict(line), ensure_ascii=False, separators=(",", ":")))
         self._wake.set()
+
+    def amend(self, call_id: str, segment_id: str, news: Mapping[str, Any]) -> None:
+        """Change what is known of one of the last utterances of a live call; Redis' copy is then written anew."""
+        talk = self._talks.get(call_id)
+        if talk is None:
+            return
+        for at in range(len(talk.lines) - 1, max(-1, len(talk.lines) - 1 - LATEST_LINES), -1):
+            line = json.loads(talk.lines[at])
+            if line.get("segment_id") == segment_id:
+                talk.lines[at] = json.dumps({**line, **news}, ensure_ascii=False, separators=(",", ":"))
+                talk.written = min(talk.written, at)  # shorter than Redis' list, which is therefore written anew
+                self._wake.set()
+                return
 
     def end(self, call_id: str, record: Mapping[str, Any]) -> None:
         """The call is over: its record and lines move to Redis, or are forgotten where nothing is to be kept."""

@@ -59,6 +59,11 @@ class Talker:
             round(min(max(tempo, SLOWEST), FASTEST), 3), round(min(max(gain_db, -MOST_GAIN_DB), MOST_GAIN_DB), 1)
         )
 
+    def voiced(self, first_sample: int, end_sample: int) -> tuple[int, int]:
+        """From the first voiced sample of a span to behind the last; the span itself when none is."""
+        voiced = [f for f in self._frames if f.is_speech and first_sample <= f.first_sample < end_sample]
+        return (voiced[0].first_sample, voiced[-1].end_sample) if voiced else (first_sample, end_sample)
+
     def learn(self, first_sample: int, end_sample: int, text: str) -> None:
         """The utterance is final: it counts among the talker's habits."""
         measured = self._measured(first_sample, end_sample, text)

@@ -87,7 +87,7 @@ class Meters:
 
     def _on_utterance(self, data: Mapping[str, Any]) -> None:
         source, target, lost = data["source_lang"], data["target_lang"], data["lost"]
-        self._utterances.labels(source, target, "lost" if lost else "spoken").inc()
+        self._utterances.labels(source, target, data["outcome"]).inc()
         if lost:
             self._lost.labels(lost).inc()
         elif data["played_ns"] and data["audio_end_ns"]:

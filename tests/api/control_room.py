@@ -86,6 +86,7 @@ def utterance(number: int, said: str, spoken: str, party: str = "a") -> dict[str
         "played_ns": at_ns + 1_700_000_000,
         "confidence": 0.9,
         "lost": None,
+        "outcome": "spoken",
         "stages": {"vad": 0.4, "asr": 0.2},
     }
 

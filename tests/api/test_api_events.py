@@ -176,7 +176,7 @@ def test_c6_metrics_count_calls_latency_losses_terms_and_numbers() -> None:
     meters.on_event("call-started", {})
     spoken = {**utterance(1, "x", "y"), "terms": {"hits": 2, "misses": 0}, "numbers": {"repaired": 1}}
     meters.on_event("utterance", spoken)
-    meters.on_event("utterance", {**utterance(2, "x", "y"), "lost": "dropped"})
+    meters.on_event("utterance", {**utterance(2, "x", "y"), "lost": "dropped", "outcome": "lost"})
     meters.on_event("lost", {"reason": "queue-full"})
     meters.on_event("call-ended", {"result": "completed", "reason": "caller-hung-up", "duration_s": 12.0})
     meters.on_request("GET", 200)

@@ -170,8 +170,11 @@ def test_c8_any_gateway_reaches_a_call_of_another_through_redis(tmp_path: Path) 
             await change_everything(client, one, call_id)
             one.publish(call_id, "utterance", **utterance(1, "good day", "bom dia"))
             await asyncio.sleep(0.05)
+            one.publish(call_id, "cut", segment_id="s1", leg="a", heard_ms=640)
+            await asyncio.sleep(0.05)
             said = (await client.get(f"/v1/calls/{call_id}/transcript.json")).json()
-            assert [(line["source_text"], line["target_text"]) for line in said["lines"]] == [("good day", "bom dia")]
+            lines = [(line["source_text"], line["target_text"], line["cut_ms"]) for line in said["lines"]]
+            assert lines == [("good day", "bom dia", 640)]
             dictionary = await client.patch(f"/v1/dictionaries/{call_id}", json={"hotwords": {"yy": ["Braga"]}})
             assert dictionary.json()["dictionary"]["hotwords"] == {"xx": ["Acme"], "yy": ["Braga"]}
             refused = await client.patch(f"/v1/calls/{call_id}", json={"a": {"language": "zz"}})

@@ -173,7 +173,7 @@ def test_b7_a9_what_a_telephone_sends_back_is_not_interpreted_again(mode: str) -
             await line.say(np.asarray(late, np.int16), listen=False)
         await line.pause(1.0)
         await line.hang_up()
-        assert line.direction.statistics()["echoes"] >= 1
+        assert line.direction.statistics()["turns"]["sounds-echoed"] >= 1
         assert not line.of("heard") and not line.of("clause")
         assert not line.listener.playout.statistics()["clips_played"]
 

@@ -125,6 +125,26 @@ def test_a_list_that_redis_lost_is_written_anew() -> None:
     run(test)
 
 
+def test_b6_a_line_that_is_amended_is_amended_in_redis_too() -> None:
+    async def test() -> None:
+        async with server() as (redis, client), gateway(redis.url, "one", transcript_ttl_s=100) as one:
+            for n in range(3):
+                one.transcripts.add("c1", {"segment_id": f"s{n}", "lost": None})
+
+            async def stored(text: str) -> bool:
+                lines = await client.lrange("gw:said:c1", 0, -1)
+                return len(lines) == 3 and any(text in str(line) for line in lines)
+
+            await until(lambda: stored("s2"))
+            one.transcripts.amend("c1", "s1", {"cut_ms": 900})
+            one.transcripts.amend("c1", "unknown", {"cut_ms": 1})
+            one.transcripts.amend("no-such-call", "s1", {"cut_ms": 1})
+            await until(lambda: stored("900"))
+            assert [line.get("cut_ms") for line in await one.transcripts.lines("c1")] == [None, 900, None]
+
+    run(test)
+
+
 def test_nothing_is_kept_behind_a_call_where_the_ttl_is_zero() -> None:
     async def test() -> None:
         async with server() as (redis, client), gateway(redis.url, "one") as one:
