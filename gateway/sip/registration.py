@@ -147,7 +147,7 @@ class Extension:
                 self._over(503, 0, now_ns)
 
     def withdraw(self) -> None:
-        """Take the registration back, so that the PBX rings here for nobody no more; `leaving` until it is confirmed."""
+        """Take the registration back, so that the PBX rings for nobody no more; `leaving` until that is confirmed."""
         if not self.registered:
             return
         try:
