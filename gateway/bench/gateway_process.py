@@ -82,7 +82,9 @@ class GatewayProcess:
             "GATEWAY__API__TOKENS": str(self.tokens_file.resolve()),
             "GATEWAY__DIALPLAN__FILE": str(plan.resolve()),
             "GATEWAY__LOG__FORMAT": "json",
-            "GATEWAY__ORIGINAL__ENABLED": "false",  # the first sound that a telephone hears is to be the translation
+            # the first sound that a telephone hears is to be the translation
+            "GATEWAY__ORIGINAL__ENABLED": "false",
+            "GATEWAY__CALL__WAITING_CUE_S": "0",
             "GATEWAY__TURNS__BARGE_IN_MS": "0",  # scripts of fixed times talk over translations
             **self._environ,
         }
