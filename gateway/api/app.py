@@ -27,6 +27,7 @@ from gateway.api.problems import (
 )
 from gateway.api.shapes import ProblemView
 from gateway.api.tokens import TokenBook
+from gateway.call.glossary_document import Document
 from gateway.telemetry.metrics import Meters
 
 TITLE = "Voice gateway control API"
@@ -86,6 +87,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         schemas[ProblemView.__name__] = ProblemView.model_json_schema()
+        terms = Document.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+        schemas |= {**terms.pop("$defs"), Document.__name__: terms}
         refused = {"application/problem+json": {"schema": {"$ref": f"#/components/schemas/{ProblemView.__name__}"}}}
         for item in document["paths"].values():
             for operation in item.values():

@@ -28,6 +28,19 @@ LanguageQuery = Annotated[Language | None, Query(description="Needed where the d
 router = APIRouter(tags=["dictionaries"])
 _READ, _WRITE = problems(404, 422, 503, 504), problems(404, 415, 422, 503, 504)
 _PLAIN = {"schema": {"type": "object", "additionalProperties": {"type": "string"}}}
+_WORDS = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": _PLAIN, "application/x-www-form-urlencoded": _PLAIN},
+    }
+}
+# Not a parameter: the framework would check it in one go, and hold the interpreter lock for longer than a frame.
+_DOCUMENT = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{Document.__name__}"}}},
+    }
+}
 
 
 @router.get("/v1/dictionaries/{scope}", responses=_READ)
@@ -38,20 +51,20 @@ async def show_dictionary(
     return DictionaryView.model_validate(await _do(request, scope, "read", None))
 
 
-@router.put("/v1/dictionaries/{scope}", responses=_WRITE, dependencies=[JsonOnly])
+@router.put("/v1/dictionaries/{scope}", responses=_WRITE, dependencies=[JsonOnly], openapi_extra=_DOCUMENT)
 async def replace_dictionary(
-    request: Request, scope: Scope, body: Document, who: Annotated[Principal, needs(Permission.CONTROL)]
+    request: Request, scope: Scope, who: Annotated[Principal, needs(Permission.CONTROL)]
 ) -> DictionaryView:
     """Put another dictionary in its place; running calls take it up with their next utterance."""
-    return DictionaryView.model_validate(await _change(request, scope, "replace", _document(body), who))
+    return DictionaryView.model_validate(await _change(request, scope, "replace", await _object(request), who))
 
 
-@router.patch("/v1/dictionaries/{scope}", responses=_WRITE, dependencies=[JsonOnly])
+@router.patch("/v1/dictionaries/{scope}", responses=_WRITE, dependencies=[JsonOnly], openapi_extra=_DOCUMENT)
 async def extend_dictionary(
-    request: Request, scope: Scope, body: Document, who: Annotated[Principal, needs(Permission.CONTROL)]
+    request: Request, scope: Scope, who: Annotated[Principal, needs(Permission.CONTROL)]
 ) -> DictionaryView:
     """Add to it. An entry about the same word in the same languages is replaced, everything else stays."""
-    return DictionaryView.model_validate(await _change(request, scope, "merge", _document(body), who))
+    return DictionaryView.model_validate(await _change(request, scope, "merge", await _object(request), who))
 
 
 @router.delete("/v1/dictionaries/{scope}", status_code=204, responses=_READ)
@@ -82,12 +95,7 @@ async def replace_hotwords(
 @router.post(
     "/load_dict",
     responses=_READ,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": _PLAIN, "application/x-www-form-urlencoded": _PLAIN},
-        }
-    },
+    openapi_extra=_WORDS,
 )
 async def load_dict(
     request: Request,
@@ -100,12 +108,9 @@ async def load_dict(
 
     The languages may be left out where all routes of the dial plan have one pair.
     """
-    try:
-        words = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        raise Problem(INVALID, "the body is not JSON") from None
-    if not isinstance(words, dict) or not all(isinstance(meaning, str) and word for word, meaning in words.items()):
-        raise Problem(INVALID, 'the body must be one object of word and meaning, such as {"invoice": "fatura"}')
+    words = await _object(request)
+    if not all(isinstance(meaning, str) and word for word, meaning in words.items()):
+        raise Problem(INVALID, 'the body must be an object of word and meaning, such as {"invoice": "fatura"}')
     pairs = request.app.state.dialplan_pairs
     if source is None and target is None and len(pairs) == 1:
         source, target = pairs[0]
@@ -118,8 +123,15 @@ async def load_dict(
     )
 
 
-def _document(body: Document) -> dict[str, Any]:
-    return body.model_dump(mode="json", by_alias=True, exclude_unset=True)
+async def _object(request: Request) -> dict[str, Any]:
+    """The body, which must be one JSON object."""
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise Problem(INVALID, "the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise Problem(INVALID, "the body must be one JSON object")
+    return found
 
 
 async def _do(request: Request, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
