@@ -38,7 +38,7 @@ def terms(
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         _print(report)
-    if report["hit_rate"] < 1:
+    if report["hit_rate"] < 1 or report["numbers_wrong"]:
         raise typer.Exit(1)
 
 

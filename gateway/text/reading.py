@@ -13,7 +13,7 @@ from functools import cache
 
 from gateway.text.numbers.finding import Found, find
 from gateway.text.numbers.forms import clock_part, parts_of_date
-from gateway.text.numbers.language import CENTS, Language, fold, known_languages, language_of
+from gateway.text.numbers.language import CENTS, Language, fold, has_words, language_of
 from gateway.text.numbers.value import Kind, Number
 from gateway.text.numbers.words import LARGEST, Form, cardinal, decimal, digits, ordinal
 
@@ -25,7 +25,7 @@ _FEWEST_ROW = 3  # digits behind a label that are read one by one
 
 def reading(text: str, language: str) -> str:
     """The text as a voice of the ISO 639-1 language should say it."""
-    if language.partition("-")[0].lower() not in known_languages():
+    if not has_words(language):
         return text
     lang = language_of(language)
     parts: list[str] = []

@@ -109,6 +109,26 @@ def test_a_known_translation_is_taken_only_if_its_numbers_hold() -> None:
     assert run("at gate 42", lambda text: text.replace("gate", "portão"), known="no portão 24").text == "at portão 42"
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("about 1.5 million people", "circa 1,5 milioni di persone"),
+        ("It costs 5 dollars", "Costa 5 dollari"),
+        ("on May 3, 2024 at 3:30 pm", "il 3 maggio 2024 alle 15:30"),
+        ("two people, twenty-five percent", "due persone, 25 per cento"),
+        ("call 555-867-5309", "chiama il 555-867-5309"),
+    ],
+)
+def test_where_words_are_not_known_the_translators_are_left(text: str, answer: str) -> None:
+    assert run(text, lambda asked: answer, "en", "it") == Faithful(answer, len(find(text, "en", words=False)) or 1)
+    assert run(answer, lambda asked: text, "it", "en").text == text
+
+
+def test_where_words_are_not_known_lost_digits_are_put_back() -> None:
+    result = run("There are 244890 people", lambda text: text.replace("244890", "24.490"), "en", "it")
+    assert (result.text, result.repaired) == ("There are 244890 people", 1)
+
+
 @given(st.integers(0, 2**32), st.lists(st.integers(13, 10**9), min_size=1, max_size=4, unique=True))
 @settings(max_examples=150, deadline=None)
 def test_b9_numbers_hold_through_any_translator(seed: int, said: Sequence[int]) -> None:

@@ -61,9 +61,12 @@ class Found:
 Built = tuple[int, int, Number, tuple[Number, ...]]
 
 
-def find(text: str, language: str) -> list[Found]:
-    """The numbers of a text in an ISO 639-1 language, from left to right, without overlap."""
-    lang = language_of(language)
+def find(text: str, language: str, *, words: bool = True) -> list[Found]:
+    """The numbers of a text in an ISO 639-1 language, from left to right, without overlap.
+
+    Without ``words`` only digits and symbols are read, as in a language of which nothing is known.
+    """
+    lang = language_of(language, words=words)
     text = text[:MOST_CHARACTERS]
     aligned = Aligned(text, digit_edits(text, lang))
     taken: list[Built] = []

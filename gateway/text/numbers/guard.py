@@ -8,6 +8,9 @@ one wrong number is replaced; else the text is translated again with plain two-d
 translators copy; else with words that begin no word. If nothing helps, the text between the numbers is translated piece
 by piece and the numbers stand between, so that a number is never a guess.
 
+Where the number words of one of the two languages are not known, only digits are compared: what is lost is put back,
+all else is left as the translator wrote it.
+
 It talks no engine: it is a generator that yields texts to translate and is sent their translations.
 """
 
@@ -15,11 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.text.numbers.finding import Found, find
 from gateway.text.numbers.forms import write
-from gateway.text.numbers.language import Language, language_of
+from gateway.text.numbers.language import Language, has_words, language_of
 from gateway.text.numbers.value import Kind, Number, plain_decimal
 
 MOST_REPAIRED = 12  # missing numbers in one text; with more the pieces between them are too short to be worth a try
@@ -50,6 +53,17 @@ def normalised(text: str, language: str) -> str:
     return _normalised(text, find(text, language), language)
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    source: str
+    target: str
+
+    @property
+    def words(self) -> bool:
+        """Whether the number words of both are known."""
+        return has_words(self.source) and has_words(self.target)
+
+
 def _normalised(
     text: str, numbers: Sequence[Found], language: str, stand_ins: Mapping[Found, str] | None = None
 ) -> str:
@@ -73,17 +87,20 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
 
     ``known`` is a translation that is there already: it is taken if its numbers hold.
     """
-    said = find(text, source)
+    pair = _Pair(source, target)
+    if not pair.words:
+        text = normalised(text, source)
+    said = find(text, source, words=pair.words)
     checked = len(said)
-    if known is not None and (comparison := _Comparison(said, known, target)).holds:
+    if known is not None and (comparison := _Comparison(said, known, pair)).holds:
         return Faithful(comparison.localised(), checked)
-    (answer,) = yield (_normalised(text, said, source),)
-    comparison = _Comparison(said, answer, target)
+    (answer,) = yield (_normalised(text, said if pair.words else (), source),)
+    comparison = _Comparison(said, answer, pair)
     if comparison.holds:
         return Faithful(comparison.localised(), checked)
     wrong = len(comparison.missing) or 1
     spliced = comparison.spliced()
-    if spliced is not None and (again := _Comparison(said, spliced, target)).holds:
+    if spliced is not None and (again := _Comparison(said, spliced, pair)).holds:
         return Faithful(again.localised(), checked, wrong)
     places = [(found.start, found.end) for found in said if found.sure]
     if len(places) <= MOST_REPAIRED:
@@ -95,10 +112,10 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
             if len(free) < len(masked):
                 continue
             stand_in = dict(zip(masked, free, strict=True))
-            (answer,) = yield (_normalised(text, said, source, stand_in),)
+            (answer,) = yield (_normalised(text, said if pair.words else masked, source, stand_in),)
             held = _unmasked(answer, stand_in, target)
             if held is not None:
-                again = _Comparison(said, held, target)
+                again = _Comparison(said, held, pair)
                 if again.holds:
                     return Faithful(again.localised(), checked, wrong)
     if not comparison.missing:
@@ -135,13 +152,15 @@ def _in_pieces(text: str, said: Sequence[Found], target: str, wrong: int) -> Ask
 class _Comparison:
     """The numbers of a source against those of a translation."""
 
-    def __init__(self, said: Sequence[Found], answer: str, target: str) -> None:
+    def __init__(self, said: Sequence[Found], answer: str, pair: _Pair) -> None:
         self.answer = answer
-        self.target = target
+        self.pair = pair
         self.pairs: list[tuple[Found, Found]] = []
-        rest = find(answer, target)
+        rest = find(answer, pair.target, words=pair.words)
+        if not pair.words and has_words(pair.target):  # digits may have become words
+            rest += [found for found in find(answer, pair.target) if found.words]
         open_said = list(said)
-        for fits in (_exactly, _possibly, _clock_face):
+        for fits in (_exactly, _possibly, _clock_face) if pair.words else (_exactly, _possibly, _loosely):
             for one in list(open_said):
                 other = next((each for each in rest if fits(one, each)), None)
                 if other is not None:
@@ -155,15 +174,18 @@ class _Comparison:
     @property
     def holds(self) -> bool:
         """Whether the translation says the same numbers."""
-        return not self.missing and not self.extra
+        return not self.missing and not (self.extra and self.pair.words)
 
     def localised(self) -> str:
         """The translation with its numbers written the way its readers read them."""
+        if not self.pair.words:
+            return self.answer
+        lang = language_of(self.pair.target)
         written = []
         for one, other in self.pairs:
-            number = _to_write(one, other, self.answer[other.start : other.end], language_of(self.target))
+            number = _to_write(one, other, self.answer[other.start : other.end], lang)
             if number is not None:
-                written.append((other.start, other.end, write(number, self.target)))
+                written.append((other.start, other.end, write(number, self.pair.target)))
         return _spliced(self.answer, sorted(written))
 
     def spliced(self) -> str | None:
@@ -173,13 +195,14 @@ class _Comparison:
         missing, extra = self.missing[0].number, self.extra[0]
         if (missing.kind in _APART or extra.number.kind in _APART) and missing.kind is not extra.number.kind:
             return None
-        if missing.kind is Kind.MONEY and (money := _BROKEN_MONEY.search(self.answer, 0, extra.start)):
-            extra = replace(extra, start=money.start())
-        self.pairs.append((self.missing[0], replace(extra, number=Number(Kind.CODE, ""))))
-        return self.localised()
+        start = extra.start
+        if missing.kind is Kind.MONEY and (money := _BROKEN_MONEY.search(self.answer, 0, start)):
+            start = money.start()
+        return _spliced(self.answer, [(start, extra.end, write(missing, self.pair.target))])
 
 
 _APART = frozenset({Kind.CODE, Kind.DATE, Kind.TIME})
+_AMOUNTS = frozenset({Kind.NUMBER, Kind.DIGITS, Kind.ORDINAL, Kind.MONEY, Kind.PERCENT})
 
 
 def _to_write(said: Found, other: Found, shown: str, lang: Language) -> Number | None:
@@ -220,8 +243,20 @@ def _clock_face(said: Found, other: Found) -> bool:
     one, two = said.number, other.number
     if one.kind is not Kind.TIME or two.kind is not Kind.TIME or not (one.unit or two.unit):
         return False
-    (hour, minute), (other_hour, other_minute) = one.value.split(":", 1), two.value.split(":", 1)
-    return minute == other_minute and int(hour) % 12 == int(other_hour) % 12
+    return _face(one) == _face(two)
+
+
+def _loosely(said: Found, other: Found) -> bool:
+    """The same digits, where words around them are not understood: "$5" and "5 dollari", 3:30 pm and 15:30."""
+    one, two = said.number, other.number
+    if one.kind is Kind.TIME and two.kind is Kind.TIME:
+        return _face(one) == _face(two)
+    return {one.kind, two.kind} <= _AMOUNTS and plain_decimal(one.value) == plain_decimal(two.value)
+
+
+def _face(number: Number) -> tuple[int, str]:
+    hour, _, minute = number.value.partition(":")
+    return int(hour) % 12, minute
 
 
 def _harmless(number: Number) -> bool:

@@ -37,7 +37,7 @@ def phrase(text: str) -> Phrase:
     return tuple(fold(word) for word in _PARTS.findall(text))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Language:
     """One language. Phrases are tuples of folded words."""
 
@@ -70,9 +70,6 @@ class Language:
     longest: int
     """Words of the longest atom."""
 
-    def __hash__(self) -> int:
-        return hash(self.code)
-
     def get(self, name: str, default: Any = None) -> Any:
         """An entry of the language's file."""
         return self.data.get(name, default)
@@ -86,12 +83,15 @@ def common() -> Mapping[str, Any]:
 
 
 @cache
-def language_of(code: str) -> Language:
-    """What is known of an ISO 639-1 code; a region (``es-MX``) may have its own separators."""
+def language_of(code: str, *, words: bool = True) -> Language:
+    """What is known of an ISO 639-1 code; a region (``es-MX``) may have its own separators.
+
+    Without ``words`` it is only what is known of any language: digits, symbols, separators.
+    """
     base, _, region = code.replace("_", "-").partition("-")
     base = base.lower()
     path = _HERE / "languages" / f"{base}.json"
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if base in known_languages() else {}
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if words and base in known_languages() else {}
     data |= common()["regions"].get(f"{base}-{region.upper()}", {})
     comma = base in common()["decimal_comma"]
     atoms = _atoms(data)
@@ -120,6 +120,11 @@ def language_of(code: str) -> Language:
         pieces=_pieces(data, atoms) if data.get("compound") else None,
         longest=max(map(len, atoms), default=0),
     )
+
+
+def has_words(code: str) -> bool:
+    """Whether the number words of a language are known."""
+    return code.replace("_", "-").partition("-")[0].lower() in known_languages()
 
 
 @cache
