@@ -25,6 +25,7 @@ from gateway.audio.pcm import Float32, Int16, rising
 BEGIN_MS = 60  # three frames; the loop's longest pause, a search for garbage, was measured at 38 ms
 MOST_MS = 200  # more than that is late: the oldest is left out
 EDGE_MS = 5
+SLIDE_DB_PER_S = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,11 @@ class OriginalVoice:
     """One talker's sound for one listener. The caller holds the play-out's lock. Delay: 60 ms, 200 ms at most."""
 
     def __init__(self, ducking: Ducking, rate_hz: int) -> None:
-        self.on = ducking.on
+        self._wanted = ducking.on
+        self._ducking = ducking
         self._open_db, self._under_db = ducking.open_db, ducking.under_db
+        self._passing: float | None = None
+        self._rate_hz = rate_hz
         self._attack_samples = rate_hz * ducking.attack_ms // 1000
         self._hold_samples = rate_hz * ducking.hold_ms // 1000
         self._release_samples = rate_hz * ducking.release_ms // 1000
@@ -70,18 +74,33 @@ class OriginalVoice:
         self._counts = {"played_samples": 0, "late_samples": 0, "breaks": 0}
 
     @property
+    def on(self) -> bool:
+        """True when it is to be heard: by the listener's wish, or because it needs no translation."""
+        return self._wanted or self._passing is not None
+
+    @property
     def sounds(self) -> bool:
         """True when `add_to` has something to add."""
         return self._running or self._held_samples >= self._begin
 
     def set_on(self, on: bool) -> None:
         """Let it be heard, or not, from the next frame on; what is held fades within 5 ms."""
-        self.on = on
-        if not on:
-            fading = self._first(self._edge.size if self._running else 0)
-            self._held.clear()
-            self._held.append(fading)
-            self._held_samples = fading.size
+        self._wanted = on
+        if not self.on:
+            self._fade_out()
+
+    def _fade_out(self) -> None:
+        fading = self._first(self._edge.size if self._running else 0)
+        self._held.clear()
+        self._held.append(fading)
+        self._held_samples = fading.size
+
+    def set_passing(self, gain_db: float | None) -> None:
+        """Let it be heard instead of a translation, at this gain; None: as it was. A change slides, 1 dB in 20 ms."""
+        was = self.on
+        self._passing = gain_db
+        if was and not self.on:
+            self._fade_out()
 
     def put(self, pcm: Int16) -> None:
         """What the talker has just said, 1-D int16 at the play-out's rate; nothing is kept while it is off."""
@@ -104,8 +123,16 @@ class OriginalVoice:
         step = self._step(out.size, spoken)
         way = np.clip(self._ducked + step * np.arange(1, out.size + 1, dtype=np.float32), 0.0, 1.0)
         self._ducked = float(way[-1])
-        decibels = self._open_db + (self._under_db - self._open_db) * way[: sound.size]
+        opened = self._slid(out.size)
+        decibels = opened[: sound.size] * (1 - way[: sound.size]) + self._under_db * way[: sound.size]
         out[: sound.size] += sound * 10.0 ** (decibels / 20.0)
+
+    def _slid(self, samples: int) -> Float32:
+        """The gain while nothing is spoken, on its way to what it should be."""
+        wanted = self._ducking.open_db if self._passing is None else self._passing
+        most = samples * SLIDE_DB_PER_S / self._rate_hz
+        begun, self._open_db = self._open_db, self._open_db + min(max(wanted - self._open_db, -most), most)
+        return np.linspace(begun, self._open_db, samples, dtype=np.float32)
 
     def _step(self, samples: int, spoken: bool) -> float:
         """How far the gain slides with each sample."""

@@ -186,6 +186,11 @@ class PlayOut:
         with self._lock:
             self._original.set_on(on)
 
+    def set_passing(self, gain_db: float | None) -> None:
+        """Let the talker's own voice be heard instead of a translation, at this gain in dB; None: as it was."""
+        with self._lock:
+            self._original.set_passing(gain_db)
+
     def hear_original(self, pcm: bytes) -> None:
         """What the other party has just said: s16le at the play-out's rate."""
         with self._lock:

@@ -30,7 +30,7 @@ from gateway.call.desk import Desk
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
 from gateway.call.party import Party
-from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, ON_HOLD
+from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, INTERPRETED, ON_HOLD, SAME_LANGUAGE
 from gateway.call.reception import Reception
 from gateway.call.recording import CallRecorder
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
@@ -75,6 +75,7 @@ class Call:
         self.a = self._party("a", leg, route.source)
         self.b = self._party("b", f"{call_id}-b", route.target)
         self._voices = dict(route.voices or {})
+        self._passing = False
         self.a_to_b = self._direction(self.a, self.b)
         self.b_to_a = self._direction(self.b, self.a)
         self._reception = Reception(route.menu, self.a, self._booth, self._said("a")) if route.menu else None
@@ -187,6 +188,19 @@ class Call:
             self._voices[language] = voice
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
+        self._tell_passing()
+
+    def _tell_passing(self) -> None:
+        """Tell both parties, once each time, that they hear each other directly from now on, or do not any more."""
+        passing = self.a.language == self.b.language
+        if passing is self._passing or self.phase is not CallPhase.BRIDGED:
+            return
+        self._passing = passing
+        self._desk.publish("passed-through", self.call_id, on=passing, language=self.a.language)
+        log.info("passed_through" if passing else "interpreted_again", call=self.call_id)
+        for party in (self.a, self.b):
+            name = SAME_LANGUAGE if passing else INTERPRETED
+            party.prompt(name, self._desk.booth.prompts.clip(party.language, name))
 
     def changed(self) -> None:
         """Tell the listeners and the register what was set from outside."""
@@ -507,6 +521,7 @@ class Call:
         self.phase = phase
         if phase is CallPhase.BRIDGED:
             self._bridged_at, self._active_ns = time.time(), self._booth.clock()
+            self._tell_passing()
             self.a.playout.flush(ClipKind.CUE)
         self._desk.publish("call-phase", self.call_id, phase=phase.value)
         if phase is not CallPhase.ENDED:

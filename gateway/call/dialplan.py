@@ -95,7 +95,7 @@ class DialPlan:
         wish = (headers or {}).get("x-translate", "").strip().lower()
         if wish and trusted and route.menu is None:
             source, _, target = wish.partition("-")
-            if not (LANGUAGE.match(source) and LANGUAGE.match(target)) or source == target:
+            if not (LANGUAGE.match(source) and LANGUAGE.match(target)):
                 raise LookupError(f"X-Translate: {wish[:20]!r} is not a language pair such as en-pt")
             route = replace(route, source=source, target=target)
         return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
@@ -221,8 +221,6 @@ def _check_fixed(entry: Mapping[str, Any], where: str, faults: list[str]) -> Non
     for key in ("from", "to"):
         if not (isinstance(entry.get(key), str) and LANGUAGE.match(entry[key])):
             faults.append(f"{where}: {key} must be a language code such as en (quote it if YAML reads it as a bool)")
-    if entry.get("from") is not None and entry.get("from") == entry.get("to"):
-        faults.append(f"{where}: from and to are the same language")
     destination = entry.get("destination")
     sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
     if not isinstance(destination, str) or not DESTINATION.match(sample):

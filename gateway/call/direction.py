@@ -66,6 +66,7 @@ from gateway.stream.segments import SegmentLine
 
 log = structlog.get_logger(__name__)
 
+VOICE_DBFS = -19.0  # active level of all voices (`speech.engines.clip`)
 REPEAT_PAUSE_NS = 5_000_000_000  # "please repeat" is said at most every 5 s
 OVERLAP_MS = 800  # of sound before a forced cut: a long word and its neighbour
 
@@ -165,6 +166,7 @@ class Direction:
         ``skip_ms`` of what comes next are still early media, on their way through the jitter buffer.
         """
         self.hear()
+        self.pass_through()
         self._skip_samples = skip_ms * self.source.rate_hz // 1000
         self._listening = True
 
@@ -196,6 +198,12 @@ class Direction:
     def set_languages(self, voice: str | None) -> None:
         """Interpret from the next utterance on between the languages that the parties have now, in this voice."""
         self._wishes.set_languages(self.source.language, self.target.language, voice)
+        self.pass_through()
+
+    def pass_through(self) -> None:
+        """Two who speak the same language hear each other: as loud as a translation, and without one (SPEC B4)."""
+        same = self.source.language == self.target.language
+        self.target.playout.set_passing(self._talker.gain_to(VOICE_DBFS) if same else None)
 
     def wanted(self) -> DirectionPlan:
         """The plan that the next utterance will work under."""
@@ -457,6 +465,7 @@ class Direction:
                 self._ask_to_repeat()
             return
         self._talker.learn(*entry.span, event.text)
+        self.pass_through()
         self._publish("heard", entry.as_heard(self.source.side, event.text))
 
     async def _follow(self, segment_id: str, hearing: Hearing) -> None:

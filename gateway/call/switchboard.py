@@ -140,7 +140,9 @@ class Switchboard:
         return None
 
     def serves(self, source: str, target: str) -> bool:
-        """Whether two parties with these languages can talk to each other."""
+        """Whether two parties with these languages can talk to each other; of one language, they are passed through."""
+        if source == target:
+            return any(source in pair for pair in self._pairs)
         return (source, target) in self._pairs and (target, source) in self._pairs
 
     def _can_ask(self, menu: MenuPlan) -> bool:

@@ -21,6 +21,7 @@ LEAST_UNITS = 12  # letters; "yes" has no speed
 LEAST_SPEECH_S = 0.5
 SLOWEST, FASTEST = 0.85, 1.2
 MOST_GAIN_DB = 4.0
+MOST_MATCH_DB = 12.0  # more would lift the line's noise along
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,12 @@ class Talker:
         return Manner(
             round(min(max(tempo, SLOWEST), FASTEST), 3), round(min(max(gain_db, -MOST_GAIN_DB), MOST_GAIN_DB), 1)
         )
+
+    def gain_to(self, level_dbfs: float) -> float:
+        """The gain in dB that brings the talker's usual speech to a level; 0 while that is not known."""
+        if not self._levels:
+            return 0.0
+        return min(max(level_dbfs - statistics.median(self._levels), -MOST_MATCH_DB), MOST_MATCH_DB)
 
     def voiced(self, first_sample: int, end_sample: int) -> tuple[int, int]:
         """From the first voiced sample of a span to behind the last; the span itself when none is."""

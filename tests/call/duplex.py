@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,12 @@ class Duplex:
             if self._at % (5 * FRAME) == 0:
                 self.a_to_b.tick()
                 self.b_to_a.tick()
+
+    async def heard_by_b(self, a: Sound) -> AsyncIterator[Sound]:
+        """A says something; what B's telephone plays meanwhile, frame by frame."""
+        for first in range(0, a.size - FRAME + 1, FRAME):
+            await self.run(a[first : first + FRAME])
+            yield self._air[-1]
 
     async def close(self) -> None:
         """The call is over."""
