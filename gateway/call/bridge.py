@@ -188,10 +188,12 @@ class Call:
             self._voices[language] = voice
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
-        self._tell_passing()
 
     def _tell_passing(self) -> None:
-        """Tell both parties, once each time, that they hear each other directly from now on, or do not any more."""
+        """Tell both parties, once each time, that they hear each other directly from now on, or do not any more.
+
+        Looked at by the tick: while two languages are swapped they are the same for a moment.
+        """
         passing = self.a.language == self.b.language
         if passing is self._passing or self.phase is not CallPhase.BRIDGED:
             return
@@ -397,6 +399,7 @@ class Call:
                 if self._reception is not None:
                     self._reception.tick()
                 self.controls.tick()
+                self._tell_passing()
                 if self._recorder is not None:
                     self._recorder.tick()
                 self._hang_up_on_silence()
@@ -521,7 +524,6 @@ class Call:
         self.phase = phase
         if phase is CallPhase.BRIDGED:
             self._bridged_at, self._active_ns = time.time(), self._booth.clock()
-            self._tell_passing()
             self.a.playout.flush(ClipKind.CUE)
         self._desk.publish("call-phase", self.call_id, phase=phase.value)
         if phase is not CallPhase.ENDED:

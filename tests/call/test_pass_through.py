@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gateway.audio.original import Ducking, OriginalVoice
+from gateway.call.bridge import TICK_S
 from gateway.call.dialplan import DialPlan, Route
 from gateway.call.party import LEG_RATE_HZ
 from gateway.call.prompts import PromptBook
@@ -110,12 +111,15 @@ def test_b4_both_are_told_once_when_it_begins_and_once_when_it_ends() -> None:
         await site.hear(Answered(call.a.leg))
         assert await listen(call.a) == [], "nobody is there yet"
         await site.hear(Answered(call.b.leg))
+        await asyncio.sleep(2.5 * TICK_S)
         for party in (call.a, call.b):
             assert await listen(party) == ["same-language"]
             assert party.playout.statistics()["original"]["on"]
         call.set_language("b", "xx")
+        await asyncio.sleep(2.5 * TICK_S)
         assert await listen(call.b) == []
         call.set_language("b", "yy")
+        await asyncio.sleep(2.5 * TICK_S)
         for party in (call.a, call.b):
             assert await listen(party) == ["control-resumed"]
             assert not party.playout.statistics()["original"]["on"]
