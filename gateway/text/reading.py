@@ -42,6 +42,8 @@ def reading(text: str, language: str) -> str:
         behind = end
         if words.endswith(".") and text[end : end + 1] == ".":
             behind += 1  # "2 p.m." at the end of a sentence
+        if lang.get("compound") and text.startswith("er", end):
+            continue  # "80er"
         if text[end : end + 1].isalnum() and not lang.get("han"):
             parts.append(" ")
     return "".join([*parts, _plain(text[behind:], lang)])
@@ -61,6 +63,8 @@ def _said(  # noqa: PLR0911  # a way for each kind
     following = _NEXT_WORD.match(text, end)
     form = _form_before(following[1], lang) if following else "alone"
     match number.kind:
+        case Kind.NUMBER if lang.get("decades") and shown.isdigit() and re.match(r"s(?!\w)", text[end:]):
+            return _decade(number.value, lang), end + 1
         case Kind.NUMBER:
             return _counted(text, found, shown, form, lang), end
         case Kind.DIGITS:
@@ -207,6 +211,12 @@ def _year(value: str, lang: Language) -> str:
     if lang.get("compound") and year < 2000:
         return f"{cardinal(century, lang)}hundert{cardinal(rest, lang) if rest else ''}"
     return cardinal(year, lang)
+
+
+def _decade(value: str, lang: Language) -> str:
+    """ "The 1990s", "the 80s"."""
+    words = _year(value, lang) if _is_year(value) else cardinal(int(value), lang)
+    return f"{words.removesuffix('y')}ies" if words.endswith("y") else f"{words}s"
 
 
 def _date(value: str, before: str, shown: str, lang: Language) -> str:

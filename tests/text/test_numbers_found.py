@@ -35,6 +35,12 @@ def values(text: str, language: str) -> list[tuple[str, str, str]]:
         ("en", "It is three thirty in the afternoon", ("time", "15:30", "")),
         ("en", "at six oh five", ("time", "6:05", "12")),
         ("en", "a quarter to one", ("time", "12:45", "12")),
+        ("en", "it's 7pm", ("time", "19:00", "")),
+        ("en", "one point five million", ("number", "1500000", "")),
+        ("en", "9-1-1", ("digits", "911", "")),
+        ("es", "a las ocho y cuarto de la noche", ("time", "20:15", "")),
+        ("de", "030 1234567", ("digits", "0301234567", "")),
+        ("zh", "三点一刻", ("time", "3:15", "12")),
         ("en", "a million dollars", ("money", "1000000", "USD")),
         ("en", "three dollars and fifty cents", ("money", "3.50", "USD")),
         ("en", "₫50,000 for you", ("money", "50000", "VND")),
@@ -84,6 +90,7 @@ def test_e04_one_expression_is_one_number(language: str, text: str, expected: tu
         ("es", "Un momento, segundo a la derecha."),
         ("fr", "Un instant, une personne et les autres."),
         ("de", "Ein Moment, eine Frau und einen Mann."),
+        ("es", "El cuarto de baño y el segundo piso."),
         ("zh", "我们一起去，十分好，万一下雨。"),
     ],
 )
@@ -94,6 +101,7 @@ def test_words_that_only_look_like_numbers_are_none(language: str, text: str) ->
 
 def test_lists_and_durations_are_not_joined() -> None:
     assert [value for _, value, _ in values("I have 2 or 3, 4 and 5", "en")] == ["2", "3", "4", "5"]
+    assert [value for _, value, _ in values("One, two, three, four, five!", "en")] == ["2", "3", "4", "5"]
     assert values("trabalho 8 horas por dia", "pt") == [("number", "8", "")]
     assert [value for _, value, _ in values("100, 200, 300 or 400", "en")] == ["100", "200", "300", "400"]
 

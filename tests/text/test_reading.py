@@ -42,6 +42,8 @@ LANGUAGES = sorted(known_languages())
         ("de", "um 15:30 Uhr, z. B. am 3. Mai", "um fünfzehn Uhr dreißig, zum Beispiel am dritten Mai"),
         ("zh", "下午3:30，价格$5", "十五点三十分，价格五美元"),
         ("en", "Suite 24/7, 2 pm.", "Suite twenty-four slash seven, two p.m."),
+        ("en", "In the 1990s and the 80s", "In the nineteen nineties and the eighties"),
+        ("de", "In den 80er Jahren", "In den achtziger Jahren"),
         ("en", "three people", "three people"),
         ("it", "Sono 21 libri", "Sono 21 libri"),
     ],

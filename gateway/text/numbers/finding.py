@@ -32,7 +32,7 @@ _CODE = re.compile(
     rf"(?<![{_L}.])(?=[A-Z\d-]*\d)(?=[A-Z\d-]*[A-Z])(?!\d+[A-Z]{{1,2}}(?![{_L}]))[A-Z\d]+(?:-[A-Z\d]+)*(?![{_L}])"
 )
 _PHONE = re.compile(
-    rf"(?<![{_L}.,/])(?:\+ ?\d{{1,15}}|\(\d{{2,4}}\)|\d{{1,5}})(?: \d(?= ))?(?:[ .‑-]{{1,2}}\(?\d{{2,5}}\)?)*"
+    rf"(?<![{_L}.,/])(?:\+ ?\d{{1,15}}|\(\d{{2,4}}\)|\d{{1,5}})(?: \d(?= ))?(?:[ .‑-]{{1,2}}\(?\d{{2,8}}\)?)*"
     rf"(?![{_L}/])(?![.,]\d)"
 )
 _YEARS = re.compile(r"(?:1[1-9]|20)\d\d-(?:1[1-9]|20)\d\d")
@@ -239,7 +239,7 @@ def _money_finder(lang: Language) -> Callable[[str], Iterator[Built]]:
         rf"{minus}{_FREE}{amount}\s?(?P<sign>{signs})(?![\w$])",
     ]
     if names := _names_of_money(lang):
-        border = "" if lang.get("han") else r"(?!\w)"
+        border = "(?!之)" if lang.get("han") else r"(?!\w)"  # 三分之一 is a third
         joined = "|".join(map(re.escape, lang.get("money_and", ()))) or "(?!)"
         of = r"(?:de |d['’])?" if lang.scales else ""
         space, comma = ("", "") if lang.get("han") else (" ", ",? ")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gateway.text.numbers.aligned import Edit
 from gateway.text.numbers.forms import ordinal_mark
@@ -55,6 +56,12 @@ def _item_of(said: Said) -> _Item:
     return _Item(said.first, said.last, str(said.value), "number", True, sure, said.ordinal, unit)
 
 
+def _is_counting(numbers: Sequence[_Item]) -> bool:
+    """ "One, two, three, four"."""
+    digits = [int(item.text) for item in numbers]
+    return all(after == before + 1 for before, after in pairwise(digits))
+
+
 class _Reader:
     def __init__(self, text: str, lang: Language) -> None:
         self.lang = lang
@@ -85,10 +92,20 @@ class _Reader:
         if token.key[0].isdigit():
             mixed = written_start(self.tokens, at)
             return _item_of(mixed) if mixed else _Item(at, at + 1, token.key, "number")
+        if run and run[-1].what == "point":
+            return self._decimal(at) or self._digit_word(at, run)
         number = self._article(at) or self._repeated(at)
         if number is None and (said := cardinal(self.tokens, at)) is not None:
             number = _item_of(said)
         return number or self._digit_word(at, run) or self._point_or_letter(at, run)
+
+    def _decimal(self, at: int) -> _Item | None:
+        """Behind a point; a power of ten is no part of it: "one point five million"."""
+        said = cardinal(self.tokens, at)
+        if said is not None and said.value < 1000:
+            return _item_of(said)
+        atom = self.tokens.atom(at)
+        return atom and _Item(at, at + atom[1], str(atom[0]), "number", True, unit=atom[0] < 10)
 
     def _article(self, at: int) -> _Item | None:
         """ "a hundred", "a million"."""
@@ -142,7 +159,9 @@ class _Reader:
         return any(self.tokens.gap(item.first).strip() for item in run[1:])
 
     def _weak(self, item: _Item) -> bool:
-        """Whether a digit word stands alone that means something else there."""
+        """Whether a word stands alone that means something else there: "oh", "cuarto"."""
+        if item.ordinal and not item.sure and self.lang.get("ordinal_form") == "sum":
+            return item.text != "1"  # the first of a month
         return self.tokens[item.first].key in self.lang.digit_words
 
     def _edit(self, item: _Item) -> Edit:
@@ -231,8 +250,8 @@ class _Reader:
         )
         if all(item.unit or (not item.words and len(item.text) == 1) for item in numbers):
             if tight and not spoken:
-                return len(numbers) >= 4 and "-" in gaps[0]
-            return len(numbers) >= (3 if paused else 4)
+                return len(numbers) >= 3 and "-" in gaps[0]
+            return len(numbers) >= 3 if paused else len(numbers) >= 4 and not _is_counting(numbers)
         if tight:
             return spoken and self._is_spoken_row(numbers, gaps)
         return self._is_paused_row(numbers, paused)
