@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import threading
 from collections.abc import Iterator
 
 import pytest
 from g711 import tone
+from sip_callee import Callee
 from sip_harness import AgentProcess, until
 from sip_peer import Peer
 
@@ -25,7 +27,9 @@ def agent(worker_rtp: Iterator[int]) -> Iterator[AgentProcess]:
     one.kill()
 
 
-def press(peer: Peer, keys: str, kind: int, *, marker: bool = True, same_stamp: bool = False, ends: int = 3) -> None:
+def press(
+    peer: Peer | Callee, keys: str, kind: int, *, marker: bool = True, same_stamp: bool = False, ends: int = 3
+) -> None:
     """Send each key as RFC 4733 events: 50 ms, the end packet repeated. The gap between keys is 60 ms."""
     for key in keys:
         code, stamp = KEYS.index(key), peer.rtp.timestamp
@@ -128,3 +132,23 @@ def test_c06_an_info_that_is_no_key_is_no_digit(agent: AgentProcess, kind: str, 
 def test_k07_digits_are_not_in_the_log(agent: AgentProcess) -> None:
     assert len(agent.events("Digit")) > 10
     assert not [line for line in agent.errors if "digit" in line.lower() or "dtmf" in line.lower()]
+
+
+def test_c01_an_answer_may_name_another_payload_type(agent: AgentProcess) -> None:
+    """RFC 3264 section 5.1: a party sends with the numbers that the other one wrote."""
+    with Callee() as callee:
+        leg = "answer"
+        agent.tell("dial", leg=leg, uri=f"sip:100@127.0.0.1:{callee.port}")
+        invite = callee.expect("INVITE")
+        ours = re.search(r"a=rtpmap:(\d+) telephone-event/8000", invite.body)
+        assert ours
+        answer = callee.sdp().replace("RTP/AVP 0", "RTP/AVP 0 97") + "a=rtpmap:97 telephone-event/8000\r\n"
+        callee.respond(invite, 200, "OK", answer)
+        callee.expect("ACK")
+        callee.learn(invite.body)
+        agent.event("MediaActive", leg=leg)
+        press(callee, "8#", int(ours[1]))
+        assert heard(agent, leg, 2) == "8#"
+        agent.tell("hangup", leg=leg)
+        callee.respond(callee.expect("BYE"), 200, "OK")
+        agent.event("Ended", leg=leg)

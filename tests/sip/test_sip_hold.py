@@ -36,19 +36,16 @@ def test_a01_a02_hold_pauses_the_interpreter_and_leaves_the_other_leg_alone(exch
         a.invite()
         b.accept()
         exchange.agent.event("call-phase", start=start, phase="bridged")
-        say(a.rtp, a.remote_rtp)
-        spoken(exchange, start, "a")
-        assert until(lambda: len(b.rtp.received) > 60 and peak_hz(b.rtp.sound(0.5))[0] == pytest.approx(1100, abs=5))
-
         start = exchange.position()
         offer = a.sdp("sendrecv" if held == "0.0.0.0" else held, version=2)
         if held == "0.0.0.0":  # RFC 2543 section B.5
             offer = offer.replace("c=IN IP4 127.0.0.1", "c=IN IP4 0.0.0.0")
         assert a.invite(offer).code == 200
         assert exchange.agent.event("call-held", start=start)["leg"] == "a"
+        a.rtp.stream(a.remote_rtp, talk(10))  # music on hold, which may well be sung
         say(b.rtp, b.remote_rtp)
-        say(a.rtp, a.remote_rtp)  # music on hold, which may well be sung
-        pause(0.8)
+        a.rtp.silence()
+        pause(0.7)
         events = exchange.agent.lines[start:]
         assert not [line for line in events if line.get("event") in ("heard", "utterance", "lost")]
         before = len(b.rtp.received)
