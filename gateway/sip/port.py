@@ -18,6 +18,7 @@ from typing import Any
 import pjsua2 as pj
 
 from gateway.audio.frames import Frame, frame_samples
+from gateway.sip.clockthread import ClockThread
 from gateway.sip.framecopy import FrameCopy
 from gateway.sip.protocols import FrameSink, FrameSource
 
@@ -96,10 +97,11 @@ class LegTap:
 class LegPort(pj.AudioMediaPort):  # type: ignore[misc]  # pjsua2 has no types
     """The port in the bridge. Made and destroyed on the owner thread, called on the clock thread."""
 
-    def __init__(self, tap: LegTap, copy: FrameCopy) -> None:
+    def __init__(self, tap: LegTap, copy: FrameCopy, clock: ClockThread) -> None:
         pj.AudioMediaPort.__init__(self)
         self._tap = tap
         self._copy = copy
+        self._clock = clock
         self._audio = pj.PJMEDIA_FRAME_TYPE_AUDIO
         self._none = pj.PJMEDIA_FRAME_TYPE_NONE
         form = pj.MediaFormatAudio()
@@ -108,12 +110,14 @@ class LegPort(pj.AudioMediaPort):  # type: ignore[misc]  # pjsua2 has no types
 
     def onFrameReceived(self, frame: Any) -> None:
         try:
+            self._clock.keep()
             self._tap.received(self._copy.read(frame) if frame.size else b"")
         except BaseException:  # what a callback raises would end in C, SystemExit would end the process
             self._tap.errors += 1
 
     def onFrameRequested(self, frame: Any) -> None:
         try:
+            self._clock.keep()
             pcm = self._tap.requested(frame.size)
             if pcm is not None:
                 self._copy.write(frame, pcm)

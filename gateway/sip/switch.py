@@ -21,6 +21,7 @@ import structlog
 from gateway.sip.access import Trunk, source_ip
 from gateway.sip.account import ExtensionAccount, LocalAccount, account_config
 from gateway.sip.admission import CHALLENGED, Admissions, Refusal
+from gateway.sip.clockthread import ClockThread
 from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.knock import Knocks
@@ -60,6 +61,7 @@ class LegSwitch:
         self._extensions: tuple[Extension, ...] = ()
         self._gate = RtpGate(tuple(map(IPv4Network, settings.rtp_networks)))
         self._knocks = Knocks(settings.bind_address)
+        self._clock = ClockThread()
         self._turned_away: set[SipCall] = set()
         self._legs: dict[str, Leg] = {}
         self._account: LocalAccount | None = None
@@ -310,7 +312,7 @@ class LegSwitch:
         self._admit_sound(leg)
         sound = call.getAudioMedia(index)
         if leg.port is None:
-            leg.port = LegPort(leg.tap, self._copy())
+            leg.port = LegPort(leg.tap, self._copy(), self._clock)
         was_active = leg.tap.active
         if not was_active:
             leg.tap.set_active(True)
