@@ -21,7 +21,7 @@ from typing import Any
 from gateway.bench.churn import CALLS_PER_PHONE, SETTLE_S, Footprint, footprint, short_call, slope
 from gateway.bench.dialogue import VoicedTurn
 from gateway.bench.gateway_process import GatewayProcess
-from gateway.bench.phone_process import PhoneProcess
+from gateway.bench.phone_process import PhoneError, PhoneProcess
 
 SAMPLES = 120
 TALK_EVERY_S = 30.0
@@ -34,10 +34,12 @@ PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Soaked:
-    """The outcome. ``said`` counts what was spoken into the conversation, ``broken`` tells that it ended by itself."""
+    """The outcome. ``unanswered`` counts calls that heard nothing in time, which a machine without processor time does
+    too; ``said`` what was spoken into the conversation; ``broken`` tells that it ended by itself."""
 
     footprints: tuple[Footprint, ...]
     refused: int
+    unanswered: int
     said: int
     broken: bool
 
@@ -57,6 +59,7 @@ class Soaked:
             "minutes": round(last.at_s / 60, 1),
             "calls": last.calls,
             "refused": self.refused,
+            "unanswered": self.unanswered,
             "said": self.said,
             "conversation_broken": self.broken,
             "rss_kb_per_call": round(self.kb_per_call, 3),
@@ -85,14 +88,15 @@ async def soak(
     """Run for ``minutes``, and on until ``calls`` short calls were made.
 
     Raises:
-        PhoneError: a short call was neither answered nor refused, or the conversation did not come about.
+        PhoneError: the conversation did not come about, or could not be ended.
     """
     async with PhoneProcess(user="b", sip_port=talk_port, answer_after_ms=100) as b, PhoneProcess(user="a") as a:
         a.send("call", uri=gateway.uri(talk_number))
         await asyncio.gather(*(phone.wait("established", timeout_s=ESTABLISH_S) for phone in (a, b)))
         talking = asyncio.create_task(_talk({"a": a, "b": b}, turns))
         try:
-            found, refused = await _spread(gateway, short_number, calls, minutes * 60, shown)
+            short = _ShortCalls(gateway, short_number, calls, minutes * 60, shown)
+            await short.make()
         finally:
             talking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -102,7 +106,7 @@ async def soak(
         if not broken:
             a.send("hangup")
             await a.wait("ended", timeout_s=20)
-    return Soaked(tuple(found), refused, said, broken)
+    return Soaked(tuple(short.found), short.refused, short.unanswered, said, broken)
 
 
 async def _talk(phones: dict[str, PhoneProcess], turns: Sequence[VoicedTurn]) -> None:
@@ -114,32 +118,58 @@ async def _talk(phones: dict[str, PhoneProcess], turns: Sequence[VoicedTurn]) ->
         await asyncio.sleep(TALK_EVERY_S)
 
 
-async def _spread(
-    gateway: GatewayProcess, number: str, calls: int, seconds: float, shown: Callable[[Footprint], None] | None
-) -> tuple[list[Footprint], int]:
-    """Make the calls at an even pace, look at the gateway in between."""
-    began_s = time.monotonic()
-    found = [footprint(gateway, 0, began_s)]
-    done = refused = 0
+class _ShortCalls:
+    """Calls at an even pace, and looks at the gateway in between."""
 
-    def look() -> None:
-        if time.monotonic() - began_s >= len(found) * seconds / SAMPLES:
-            found.append(footprint(gateway, done, began_s))
-            if shown is not None:
-                shown(found[-1])
+    def __init__(
+        self,
+        gateway: GatewayProcess,
+        number: str,
+        calls: int,
+        seconds: float,
+        shown: Callable[[Footprint], None] | None,
+    ) -> None:
+        self._gateway, self._number, self._calls, self._seconds, self._shown = gateway, number, calls, seconds, shown
+        self._began_s = time.monotonic()
+        self._done = 0
+        self.refused = 0
+        self.unanswered = 0
+        self.found: list[Footprint] = []
 
-    while done < calls and time.monotonic() - began_s < seconds * OVERTIME:
-        async with PhoneProcess(user="soak") as phone:
-            for _ in range(min(CALLS_PER_PHONE, calls - done)):
-                await asyncio.sleep(max(0.0, began_s + seconds * done / calls - time.monotonic()))
-                refused += not await short_call(phone, gateway.uri(number))
-                done += 1
-                look()
-                if time.monotonic() - began_s >= seconds * OVERTIME:
-                    break
-    while (left_s := began_s + seconds - time.monotonic()) > 0:
-        await asyncio.sleep(min(left_s, seconds / SAMPLES))
-        look()
-    await asyncio.sleep(SETTLE_S)
-    found.append(footprint(gateway, done, began_s))
-    return found, refused
+    async def make(self) -> None:
+        """All of them, and on to the end of the time."""
+        self._look()
+        while self._done < self._calls and self._passed_s() < self._seconds * OVERTIME:
+            async with PhoneProcess(user="soak") as phone:
+                await self._some(phone)
+        while (left_s := self._seconds - self._passed_s()) > 0:
+            await asyncio.sleep(min(left_s, self._seconds / SAMPLES))
+            self._look_if_due()
+        await asyncio.sleep(SETTLE_S)
+        self._look()
+
+    async def _some(self, phone: PhoneProcess) -> None:
+        """As many as one telephone makes; fewer when one of them hangs."""
+        for _ in range(min(CALLS_PER_PHONE, self._calls - self._done)):
+            await asyncio.sleep(max(0.0, self._seconds * self._done / self._calls - self._passed_s()))
+            self._done += 1
+            try:
+                self.refused += not await short_call(phone, self._gateway.uri(self._number))
+            except PhoneError:
+                self.unanswered += 1
+                return
+            self._look_if_due()
+            if self._passed_s() >= self._seconds * OVERTIME:
+                return
+
+    def _passed_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def _look_if_due(self) -> None:
+        if self._passed_s() >= len(self.found) * self._seconds / SAMPLES:
+            self._look()
+            if self._shown is not None:
+                self._shown(self.found[-1])
+
+    def _look(self) -> None:
+        self.found.append(footprint(self._gateway, self._done, self._began_s))

@@ -74,7 +74,7 @@ def soak(
         typer.echo(json.dumps(done.as_json()))
     else:
         _print(done)
-    if done.refused or done.broken:
+    if done.refused or done.unanswered or done.broken:
         raise typer.Exit(1)
 
 
@@ -82,7 +82,7 @@ def _print(done: Soaked) -> None:
     for one in (done.footprints[0], done.footprints[-1]):
         typer.echo(footprint_line(one))
     figures = done.as_json()
-    typer.echo(f"{done.said} times somebody spoke; {done.refused} calls refused")
+    typer.echo(f"{done.said} times somebody spoke; {done.refused} calls refused, {done.unanswered} unanswered")
     typer.echo(f"media process {done.kb_per_call:.2f} KB a call; over the last two thirds, an hour:")
     for what, unit in (("rss_kb", "KB"), ("workers_kb", "KB"), ("threads", ""), ("handles", ""), ("redis_keys", "")):
         typer.echo(f"  {what.removesuffix('_kb'):<11} {figures[f'{what}_per_hour']:+.2f} {unit}".rstrip())

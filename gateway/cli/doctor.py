@@ -88,8 +88,12 @@ def _settings(loaded: Loaded) -> Iterator[Finding]:
 
 def _library(loaded: Loaded) -> Iterator[Finding]:
     facts, limit = library_facts(), built_call_limit()
-    calls = min(limit, loaded.settings.sip.max_legs or limit) // 2
-    detail = f"PJSIP {facts.version}, {limit} legs: {calls} interpreted call{'s' if calls != 1 else ''} at once"
+    sip = sip_settings(loaded.settings)
+    legs = min(limit, sip.max_legs or limit, sip.rtp_legs)
+    calls, narrower = legs // 2, f" (the settings leave {legs})" if legs < limit else ""
+    detail = (
+        f"PJSIP {facts.version}, {limit} legs{narrower}: {calls} interpreted call{'s' if calls != 1 else ''} at once"
+    )
     if not calls:
         yield Finding("sip-library", "fail", detail, "raise sip.max_legs to 2 or more")
     else:

@@ -64,7 +64,7 @@ def test_s1_24_a_soak_holds_a_conversation_while_short_calls_come_and_go(site: S
         )
     )
     told = done.as_json()
-    assert (told["calls"], told["refused"], told["conversation_broken"]) == (8, 0, False)
+    assert (told["calls"], told["refused"], told["unanswered"], told["conversation_broken"]) == (8, 0, 0, False)
     assert told["said"] >= 1
     assert told["minutes"] >= 0.1
     assert {"rss_kb_per_hour", "threads_per_hour", "handles_per_hour", "redis_keys_per_hour"} <= told.keys()

@@ -8,6 +8,7 @@ and ``gc_storm``. Each line on stdin is a command; events and answers leave on s
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import json
@@ -67,8 +68,10 @@ class Ear:
         self.waiting: deque[bytes] = deque(maxlen=1)
         self.expected = 0
         self.gaps = 0
+        self.thread_states: set[int] = set()
 
     def put(self, frame: Frame) -> None:
+        self.thread_states.add(thread_state())
         self.gaps += frame.first_sample != self.expected
         self.expected = frame.end_sample
         self.frames.append(frame)
@@ -97,6 +100,7 @@ class Ear:
             "samples": self.expected,
             "frames": len(frames),
             "gaps": self.gaps,
+            "thread_states": len(self.thread_states),
             "peak_hz": peak_hz,
             "tone_share": share,
             "also_share": also,
@@ -206,6 +210,14 @@ class Driver:
             done.wait(1)
             self._pace.wait(0.007)
         return found
+
+
+def thread_state() -> int:
+    """Number of the interpreter's record of this thread; no number is given twice."""
+    api = ctypes.pythonapi
+    api.PyThreadState_Get.restype = ctypes.c_void_p
+    api.PyThreadState_GetID.argtypes, api.PyThreadState_GetID.restype = [ctypes.c_void_p], ctypes.c_uint64
+    return int(api.PyThreadState_GetID(api.PyThreadState_Get()))
 
 
 def burn(seconds: float) -> None:

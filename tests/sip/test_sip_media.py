@@ -168,6 +168,16 @@ def test_b11_a_third_address_gets_nothing_while_the_peer_is_silent(
         assert (leaked, heard["also_share"] < 0.001) == (0, True)
 
 
+def test_the_clock_thread_keeps_its_state_in_the_interpreter(agent: AgentProcess) -> None:
+    """Made anew for each callback it would cost more than the callback."""
+    with Peer(agent.port) as peer:
+        peer.invite()
+        leg = agent.event("MediaActive")["leg"]
+        assert until(lambda: agent.hear(leg)["frames"] > 20)
+        assert agent.hear(leg)["thread_states"] <= 2, "one, and that of the callback that kept it"
+        peer.bye()
+
+
 def test_b19_the_first_word_is_heard_from_its_first_sample(agent: AgentProcess) -> None:
     with Peer(agent.port) as peer:
         peer.invite()
