@@ -97,7 +97,7 @@ class Ear:
         steps = np.diff(stamps) if stamps.size > 1 else np.zeros(1)
         loud = [frame.first_sample for frame in frames if np.abs(np.frombuffer(frame.pcm, "<i2")).max() > 1000]
         return {
-            "samples": self.expected,
+            "samples": frames[-1].end_sample if frames else 0,  # of the same look as the frames
             "frames": len(frames),
             "gaps": self.gaps,
             "thread_states": len(self.thread_states),
