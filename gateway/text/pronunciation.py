@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from gateway.text.folding import Folded, nfc
 from gateway.text.terms import Term, TermList
 
+_MARKS = tuple(",.;:!?…")  # voices take them among the phonemes
+
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
@@ -46,8 +48,10 @@ def ipa_parts(text: str, pronounced: Iterable[Spoken]) -> list[tuple[str, bool]]
     behind = 0
     for start, end, ipa in places:
         if start >= behind:
-            parts += [(text[behind:start], False), (ipa, True)]
-            behind = end
+            # a mark behind the word goes with it: readers of the next part would drop one at its beginning
+            mark = text[end : end + 1] if text[end : end + 1] in _MARKS else ""
+            parts += [(text[behind:start], False), (ipa + mark, True)]
+            behind = end + len(mark)
     return [part for part in (*parts, (text[behind:], False)) if part[0]]
 
 
