@@ -16,7 +16,7 @@ from gateway.call.pieces import beginning
 from gateway.call.plan import DirectionPlan
 from gateway.call.rendering import Route
 from gateway.speech.errors import SpeechError
-from gateway.speech.jobs import Priority, Speech, TranslateTask, Translation
+from gateway.speech.jobs import Priority, Speech, Translation
 from gateway.speech.protocols import SpeechService
 from gateway.stream.words import Word, written
 
@@ -91,7 +91,7 @@ class Ahead:
             self._making = None
 
     async def _translated(self, texts: Sequence[str]) -> Sequence[str]:
-        task = TranslateTask(tuple(texts), self._plan.source, self._plan.target)
+        task = self._plan.translating(texts)
         done = await self._speech.submit(self._leg, task, Priority.PREPARE).result()
         assert isinstance(done.result, Translation)
         return done.result.texts

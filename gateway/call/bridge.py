@@ -114,7 +114,8 @@ class Call:
 
     def _direction(self, source: Party, target: Party) -> Direction:
         booth, voice = self._booth, self._voices.get(target.language)
-        plan = booth.plan(source.language, target.language, mode=self.match.route.mode, voice=voice)
+        route = self.match.route
+        plan = booth.plan(source.language, target.language, mode=route.mode, voice=voice, register=route.register)
         return Direction(
             self.call_id,
             source,

@@ -23,7 +23,7 @@ from rapidfuzz import fuzz
 from gateway.call.interpretation import INTERRUPTED, Interpretation, Mouth, Outcome
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import SpeechError
-from gateway.speech.jobs import Priority, TranslateTask, Translation
+from gateway.speech.jobs import Priority, Translation
 from gateway.speech.protocols import SpeechService
 from gateway.stream.lag import LagPolicy, Waiting
 
@@ -189,9 +189,7 @@ class ClauseSpeaker:
         plan = clause.plan
         try:
             both, _ = plan.lexicon.idioms.replaced(f"{source} {clause.text}")
-            done = await self._speech.submit(
-                self._leg, TranslateTask((both,), plan.source, plan.target), Priority.FINAL
-            ).result()
+            done = await self._speech.submit(self._leg, plan.translating((both,)), Priority.FINAL).result()
         except SpeechError:
             return None
         assert isinstance(done.result, Translation)

@@ -97,7 +97,9 @@ class Booth:
         """The style in which the voice of a language speaks."""
         return self.deliveries.get(language, Delivery())
 
-    def plan(self, source: str, target: str, *, mode: str = "consecutive", voice: str | None = None) -> DirectionPlan:
+    def plan(
+        self, source: str, target: str, *, mode: str = "consecutive", voice: str | None = None, register: str = ""
+    ) -> DirectionPlan:
         """The first plan of a direction between two languages."""
         return DirectionPlan(
             version=1,
@@ -105,6 +107,7 @@ class Booth:
             target=target,
             mode=mode,
             voice=voice,
+            register=register,
             delivery=self.delivery(target),
             varies=self.varies,
             first_chars=self.first_chars(target),

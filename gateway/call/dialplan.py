@@ -25,7 +25,7 @@ _SIMPLE_URI = re.compile(
 )
 _ANY = "~any~"  # stands in a destination for what was dialled; no number can hold a tilde
 _DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
-_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "name", "menu"}
+_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "register", "name", "menu"}
 _FIXED = ("from", "to", "destination")
 MODES = ("consecutive", "simultaneous")
 
@@ -49,6 +49,8 @@ class Route:
     prefix: str | None = None
     voices: Mapping[str, str] | None = None
     """Voice by language, over the settings' choice."""
+    register: str = ""
+    """The tone asked of the translators, such as ``formal``."""
     menu: MenuPlan | None = None
     """The caller is asked; until then the languages are the first two of the menu, and there is no destination."""
 
@@ -201,6 +203,9 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
         isinstance(voices, dict) and all(isinstance(k, str) and isinstance(v, str) for k, v in voices.items())
     ):
         faults.append(f"{where}: voices must map a language to a voice")
+    register = entry.get("register", "")
+    if not isinstance(register, str):
+        faults.append(f"{where}: register must be a word such as formal")
     if len(faults) > before:
         return None
     return Route(
@@ -212,6 +217,7 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
         number=entry.get("number"),
         prefix=entry.get("prefix"),
         voices=voices,
+        register=register,
         menu=menu,
     )
 

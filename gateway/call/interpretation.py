@@ -34,7 +34,6 @@ from gateway.speech.jobs import (
     RecognizeTask,
     Speech,
     Task,
-    TranslateTask,
     Translation,
 )
 from gateway.speech.protocols import SpeechService, Ticket
@@ -62,6 +61,8 @@ class Outcome:
     """Whether the text is to be translated."""
     hotwords: int = 0
     """Misheard words that were pulled to a hotword."""
+    transliterated: int = 0
+    """Words that the voice said by Latin letters, because it does not read their script."""
     rules: int = 0
     """Corrections by the rule map."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
@@ -243,7 +244,7 @@ class Interpretation:
         outcome.translated_ns = self._clock()
 
     async def _translated(self, texts: Sequence[str]) -> Sequence[str]:
-        done = await self._ask(TranslateTask(tuple(texts), self.plan.source, self.plan.target), Priority.FINAL)
+        done = await self._ask(self.plan.translating(texts), Priority.FINAL)
         assert isinstance(done.result, Translation)
         return done.result.texts
 
@@ -259,6 +260,7 @@ class Interpretation:
         manner = self._manner_of(outcome.source_text) if self._manner_of is not None else USUAL
         for number, piece in enumerate(pieces):
             speech = ready[1] if ready and number == 0 else await self._synthesized(piece, manner.tempo)
+            outcome.transliterated += speech.transliterated
             speech = replace(speech, pcm=amplified(speech.pcm, manner.gain_db + plan.delivery.gain_db))
             if number == 0:
                 outcome.first_audio_ns = self._clock()

@@ -134,6 +134,7 @@ class Minutes:
                 "idioms": outcome.rendered.idioms,
                 "rules": outcome.rules,
                 "hotwords": outcome.hotwords,
+                "transliterated": outcome.transliterated,
             },
         )
         self._publish("utterance", utterance.as_json())

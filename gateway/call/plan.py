@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from gateway.call.delivery import Delivery
 from gateway.call.glossary import Glossary, Lexicon
-from gateway.speech.jobs import SynthesizeTask
+from gateway.speech.jobs import SynthesizeTask, TranslateTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class DirectionPlan:
     target: str
     mode: str = "consecutive"
     voice: str | None = None
+    register: str = ""
+    """The tone asked of the translator, such as ``formal``; one that has none translates as ever."""
     lexicon: Lexicon = field(default_factory=Lexicon)
     """Hotwords, rules, idioms, terms and pronunciations."""
     glossary_version: tuple[int, ...] = ()
@@ -51,6 +54,10 @@ class DirectionPlan:
         """The plan of one utterance: as it is, or with a small variation of its own."""
         return replace(self, delivery=self.delivery.varied(key)) if self.varies else self
 
+    def translating(self, texts: Sequence[str]) -> TranslateTask:
+        """The task of translating texts of this direction."""
+        return TranslateTask(tuple(texts), self.source, self.target, self.register)
+
     def saying(self, piece: str, tempo: float) -> SynthesizeTask:
         """The task of speaking a piece of the translation, with the pronunciations of its words."""
         pronounced = self.lexicon.pronunciations.within(piece)
@@ -63,6 +70,7 @@ class DirectionPlan:
             "source": self.source,
             "target": self.target,
             "mode": self.mode,
+            "register": self.register,
             "voice": self.voice,
             **self.lexicon.sizes(),
             "glossary_version": list(self.glossary_version),

@@ -43,6 +43,8 @@ class TranslateTask:
     texts: tuple[str, ...]
     source: str
     target: str
+    register: str = ""
+    """The tone wanted, such as ``formal``, for translators that have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Speech:
     voice: str
     respoken: int = 0
     """Pieces that came out too short or too long for their text, and were spoken again in two halves."""
+    transliterated: int = 0
+    """Words of a script that the voice does not read, said by their letters in Latin."""
 
 
 Result = Recognition | Translation | Speech

@@ -31,6 +31,8 @@ class TranslatorCapabilities:
     pairs: frozenset[tuple[str, str]]
     target_prefix: bool
     batch: bool
+    registers: frozenset[str] = frozenset()
+    """The tones it can be asked for, such as ``formal``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Translator(Protocol):
 
     capabilities: TranslatorCapabilities
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
         """Translate each text; the answer has as many texts. LookupError names a pair without a route."""
 
 

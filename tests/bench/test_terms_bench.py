@@ -29,7 +29,7 @@ class Stubborn:
         self.kept = kept
         self.numbers = count()
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
         return Translation(tuple(" ".join(map(self._word, text.split())) for text in texts), (source, target))
 
     def _word(self, word: str) -> str:

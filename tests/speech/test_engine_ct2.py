@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,20 @@ def test_b13_one_multilingual_model_serves_all_pairs_without_a_reload(nllb: Path
     answers = {t: engine.translate(["good morning"], source="en", target=t).texts[0] for t in ("pt", "es", "zh")}
     assert len(set(answers.values())) == 3  # the target's token decides: same source, three texts
     assert not any("_" in answer for answer in answers.values())  # the prefix itself is not in the text
+
+
+def test_s1_28_a_models_own_mark_asks_for_a_register(marian: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(marian, tmp_path / "opus-mt-en-pt"))
+    (model / "registers.json").write_text('{"formal": "<unk>"}')
+    polite, plain = CTranslate2Translator(model), CTranslate2Translator(marian)
+    assert polite.capabilities.registers == {"formal"}
+    assert plain.capabilities.registers == frozenset()
+
+    def said(engine: CTranslate2Translator, register: str) -> tuple[str, ...]:
+        return engine.translate(TEXTS[:2], source="en", target="pt", register=register).texts
+
+    assert said(polite, "") == said(plain, "") == said(plain, "formal")
+    assert said(polite, "formal") != said(polite, "")
 
 
 def test_m2m_language_tokens() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.speech.engines.mt_text import pair_of, translate_whole
-from gateway.speech.engines.prose import base_language, halves, pieces, sentences, speakable
+from gateway.speech.engines.prose import base_language, halves, pieces, sentences, speakable, transliterated
 
 pytestmark = pytest.mark.unit
 
@@ -58,6 +58,13 @@ def test_i01_latin_is_nothing_to_say_in_chinese_but_digits_are() -> None:
     assert speakable("我有 3 个", "zh") == "我有 3 个"
 
 
+def test_s1_27_names_in_a_foreign_script_are_said_by_latin_letters() -> None:
+    assert transliterated("O senhor Владимир e a Ωμέγα, às 3", "pt") == ("O senhor Vladimir e a Omega, às 3", 2)
+    assert transliterated("São João", "pt") == ("São João", 0)
+    assert transliterated("你好", "pt") == ("你好", 0), "nothing of its own to say"
+    assert transliterated("Привет Ωμέγα", "ru") == ("Привет Ωμέγα", 0)
+
+
 def test_speakable_keeps_accents_prices_and_drops_emoji() -> None:
     assert speakable("São R$ 5,50 😀 às 3ª-feiras\u200b!", "pt") == "São R$ 5,50 às 3ª-feiras!"
     assert speakable("Straße", "de") == "Straße"
@@ -102,6 +109,32 @@ def test_h13_length_is_capped() -> None:
 def test_h06_a_looping_translation_is_cut() -> None:
     (answer,) = translate_whole(["Yes."], "en", "pt", lambda _: ["(risos) e aplausos do público " * 20])
     assert len(answer) < 60
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ("(Risos) Sim. (Aplausos)", "Sim."),
+        ("♪ Sim ♪", "Sim"),
+        ("[Música] Sim.", "Sim."),
+        ("Sim（笑）。", "Sim 。"),
+    ],
+)
+def test_h06_asides_that_nobody_said_are_left_out(answer: str, kept: str) -> None:
+    assert translate_whole(["Yes, I do."], "en", "pt", lambda _: [answer]) == (kept,)
+    assert translate_whole(["Yes (laughs)."], "en", "pt", lambda _: ["Sim (risos)."]) == ("Sim (risos).",)
+
+
+def test_h06_an_absurd_translation_is_made_again_in_halves() -> None:
+    asked: list[list[str]] = []
+
+    def absurd_when_whole(batch: object) -> list[str]:
+        assert isinstance(batch, list)
+        asked.append(batch)
+        return [each.upper() if len(each) < 15 else "(laughter)" for each in batch]
+
+    assert translate_whole(["I see, he said so"], "en", "pt", absurd_when_whole) == ("I SEE, HE SAID SO",)
+    assert asked == [["I see, he said so"], ["I see,", "he said so"]]
 
 
 def test_pair_of_names_the_remedy() -> None:

@@ -30,10 +30,14 @@ SPEC = EngineSpec(
 class Pair:
     """Marks each text with the pair it went through."""
 
-    def __init__(self, source: str, target: str) -> None:
-        self.capabilities = TranslatorCapabilities(frozenset({(source, target)}), target_prefix=False, batch=False)
+    def __init__(self, source: str, target: str, *registers: str) -> None:
+        self.capabilities = TranslatorCapabilities(
+            frozenset({(source, target)}), target_prefix=False, batch=False, registers=frozenset(registers)
+        )
+        self.asked: list[str] = []
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
+        self.asked.append(register)
         return Translation(tuple(f"{text}>{target}" for text in texts), (source, target))
 
 
@@ -145,3 +149,16 @@ def test_b8_a_voice_gets_ipa_if_it_takes_it_else_the_respelling() -> None:
         router.synthesize("Acme, Xpto", language=language, pronounced=(both, ipa))
     assert able.asked == [("Acme, Xpto", (both, ipa))]
     assert plain.asked == [("Ackmee, Xpto", ())]
+
+
+def test_s1_28_a_register_goes_to_the_engine_that_has_it_and_is_told_once_of_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    polite, plain = Pair("en", "de", "formal"), Pair("de", "xx")
+    router = RoutedTranslator([polite, plain])
+    assert router.capabilities.registers == {"formal"}
+    for _ in range(3):
+        assert router.translate(("a",), source="en", target="xx", register="formal").texts == ("a>de>xx",)
+    assert polite.asked == ["formal"] * 3
+    assert plain.asked == [""] * 3
+    assert capsys.readouterr().out.count("translator_without_register") == 1

@@ -20,7 +20,7 @@ from gateway.audio.pcm import limited
 from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.pace import Pace, left_to_do
-from gateway.speech.engines.prose import halves, marks, pieces, speakable
+from gateway.speech.engines.prose import halves, marks, pieces, speakable, transliterated
 from gateway.speech.jobs import Speech
 from gateway.text.reading import reading
 
@@ -75,6 +75,7 @@ def spoken(
         sound = stretched(sound, rate_hz, left_to_do(tempo, traits.asked(tempo), traits.steady) / pitch)
         return finished(sound, rate_hz, tail_ms=traits.open_tail_ms if piece[-1].isalnum() else TAIL_MS)
 
+    text, foreign = transliterated(text, language)
     words = reading(speakable(text, language), language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
     clips: list[Sound] = []
@@ -92,7 +93,7 @@ def spoken(
     pause = np.zeros(rate_hz * PAUSE_MS // 1000, dtype=np.float32)
     line = [part for clip in clips if clip.size for part in (clip, pause)][:-1]
     pcm = _to_pcm(np.concatenate(line)) if line else b""
-    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice, respoken=respoken)
+    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice, respoken=respoken, transliterated=foreign)
 
 
 def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[Sound]:

@@ -42,7 +42,10 @@ class _Pieces:
 
 
 class CTranslate2Translator:
-    """A converted model: ``model.bin``, ``config.json``, vocabulary, and a SentencePiece or ``tokenizer.json`` file."""
+    """A converted model: ``model.bin``, ``config.json``, vocabulary, and a SentencePiece or ``tokenizer.json`` file.
+
+    A ``registers.json`` such as ``{"formal": "<formal>"}`` names the token that asks for each register, if any.
+    """
 
     def __init__(self, model_dir: Path, *, pair: tuple[str, str] | None = None, threads: int = 1) -> None:
         if not (model_dir / "model.bin").is_file():
@@ -55,25 +58,29 @@ class CTranslate2Translator:
         self._model = ctranslate2.Translator(
             str(model_dir), device="cpu", compute_type="int8", intra_threads=threads, inter_threads=1
         )
+        # models that were trained with a mark for politeness (Sennrich et al., NAACL 2016) say which one in this file
+        self._registers: dict[str, str] = _json(model_dir / "registers.json", {})
         pairs = {self._pair} if self._pair else {(a, b) for a in self._codes for b in self._codes if a != b}
-        self.capabilities = TranslatorCapabilities(pairs=frozenset(pairs), target_prefix=bool(self._codes), batch=True)
+        self.capabilities = TranslatorCapabilities(
+            pairs=frozenset(pairs), target_prefix=bool(self._codes), batch=True, registers=frozenset(self._registers)
+        )
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
         """Translate all texts in one batch; LookupError if the model does not know the pair."""
         wanted = (base_language(source), base_language(target))
         if wanted not in self.capabilities.pairs:
             raise LookupError(f"this model does not translate {source} to {target}")
 
         def batch(sentences: Sequence[str]) -> list[str]:
-            return self._batch(sentences, *wanted)
+            return self._batch(sentences, *wanted, self._registers.get(register, ""))
 
         return Translation(texts=translate_whole(texts, *wanted, batch), route=wanted)
 
-    def _batch(self, sentences: Sequence[str], source: str, target: str) -> list[str]:
+    def _batch(self, sentences: Sequence[str], source: str, target: str, mark: str) -> list[str]:
         if not sentences:
             return []
         prefix = [self._codes[target]] if self._codes else []
-        head = [self._codes[source]] if self._codes else []
+        head = [*([self._codes[source]] if self._codes else []), *([mark] if mark else [])]
         tail = [] if self._adds_end else [END]
         tokens = [[*head, *self._pieces.encode(sentence)[:MOST_TOKENS], *tail] for sentence in sentences]
         results = self._model.translate_batch(

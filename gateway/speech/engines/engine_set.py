@@ -51,7 +51,9 @@ class EngineSet:
                     task.pcm, language=task.language, hotwords=task.hotwords, context=task.context, words=task.words
                 )
             case TranslateTask():
-                return self.translator.translate(task.texts, source=task.source, target=task.target)
+                return self.translator.translate(
+                    task.texts, source=task.source, target=task.target, register=task.register
+                )
             case SynthesizeTask():
                 return self.synthesizer.synthesize(
                     task.text,
@@ -82,6 +84,7 @@ class EngineSet:
         return {
             "recognizer": sorted(self.recognizer.capabilities.languages),
             "pairs": sorted(self.translator.capabilities.pairs),
+            "registers": sorted(self.translator.capabilities.registers),
             "voices": {language: list(names) for language, names in self.synthesizer.capabilities.voices.items()},
         }
 

@@ -46,7 +46,7 @@ class FirefoxTranslator:
         """Ends the thread, and the native object with it; happens by itself when the engine is collected."""
         self.capabilities = TranslatorCapabilities(pairs=frozenset({self._pair}), target_prefix=False, batch=False)
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
         """Translate each text; LookupError if this is not the model's pair."""
         wanted = (base_language(source), base_language(target))
         if wanted != self._pair:

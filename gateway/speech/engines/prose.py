@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from anyascii import anyascii
+
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[」』”’）]*|[।॥؟۔]+")
 _CLAUSE_END = re.compile(r"[,;:—–](?=\s)|[，、；：،؛]")
 
@@ -54,15 +56,12 @@ def speakable(text: str, language: str) -> str:
     Emoji, control and zero-width characters go; letters of a foreign script go (a voice would spell their Unicode
     names or fail); digits and punctuation stay. Punctuation alone is nothing to say.
     """
-    scripts = language_data()["scripts"].get(base_language(language), ["LATIN"])
+    scripts = scripts_of(language)
     kept = []
     for character in unicodedata.normalize("NFC", text):
         category = unicodedata.category(character)
         if category[0] == "L" and category != "Lm":
-            foreign = not unicodedata.name(character, "").startswith(
-                (*scripts, "FULLWIDTH LATIN", "MASCULINE", "FEMININE")
-            )
-            kept.append(" " if foreign else character)
+            kept.append(" " if _is_foreign(character, scripts) else character)
         elif category[0] in "NMP" or category in {"Zs", "Sc", "Sm", "Lm"} or character in "°":
             kept.append(character)
         elif category == "Cf":
@@ -71,6 +70,30 @@ def speakable(text: str, language: str) -> str:
             kept.append(" ")
     spoken = re.sub(r"\s+", " ", "".join(kept)).strip()
     return spoken if has_words(spoken) else ""
+
+
+def scripts_of(language: str) -> tuple[str, ...]:
+    """The scripts that a language is written in, by their names in Unicode."""
+    return tuple(language_data()["scripts"].get(base_language(language), ["LATIN"]))
+
+
+def _is_foreign(letter: str, scripts: tuple[str, ...]) -> bool:
+    return not unicodedata.name(letter, "").startswith((*scripts, "FULLWIDTH LATIN", "MASCULINE", "FEMININE"))
+
+
+def transliterated(text: str, language: str) -> tuple[str, int]:
+    """The text (NFC) with words of foreign scripts in Latin letters, and how many there were.
+
+    A name that was not translated is then said, after a fashion, instead of left out. Only for languages in Latin
+    script, and only inside of a text that has words of its own: letters alone in another script are nothing to say.
+    """
+    scripts = scripts_of(language)
+    if text.isascii() or "LATIN" not in scripts or not speakable(text, language):
+        return text, 0
+    words = re.split(r"(\s+)", unicodedata.normalize("NFC", text))
+    foreign = [any(letter.isalpha() and _is_foreign(letter, scripts) for letter in word) for word in words]
+    latin = [anyascii(word) if is_foreign else word for word, is_foreign in zip(words, foreign, strict=True)]
+    return "".join(latin), sum(foreign)
 
 
 def sentences(text: str, language: str) -> list[str]:

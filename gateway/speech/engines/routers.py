@@ -25,6 +25,7 @@ class RoutedTranslator:
 
     def __init__(self, engines: Sequence[Translator]) -> None:
         self.engines = tuple(engines)
+        self._without: list[tuple[Translator, str]] = []
         self._engine: dict[tuple[str, str], Translator] = {}
         for engine in self.engines:
             for pair in engine.capabilities.pairs:
@@ -43,6 +44,7 @@ class RoutedTranslator:
             pairs=frozenset(pairs),
             target_prefix=any(engine.capabilities.target_prefix for engine in self.engines),
             batch=any(engine.capabilities.batch for engine in self.engines),
+            registers=frozenset().union(*(engine.capabilities.registers for engine in self.engines)),
         )
 
     def route(self, source: str, target: str) -> tuple[str, ...]:
@@ -56,15 +58,26 @@ class RoutedTranslator:
             path.append(came_from[path[-1]])
         return tuple(reversed(path))
 
-    def translate(self, texts: Sequence[str], *, source: str, target: str) -> Translation:
+    def translate(self, texts: Sequence[str], *, source: str, target: str, register: str = "") -> Translation:
         """Translate along the route; the same language comes back as it is."""
         route = (
             self.route(source, target) if base_language(source) != base_language(target) else (base_language(source),)
         )
         said = tuple(texts)
         for here, there in pairwise(route):
-            said = self._engine[here, there].translate(said, source=here, target=there).texts
+            engine = self._engine[here, there]
+            said = engine.translate(said, source=here, target=there, register=self._possible(engine, register)).texts
         return Translation(texts=said, route=route)
+
+    def _possible(self, engine: Translator, register: str) -> str:
+        """The register if the engine has it; that it has not is said once."""
+        if register in engine.capabilities.registers or not register:
+            return register
+        if (engine, register) not in self._without:
+            self._without.append((engine, register))
+            known = ", ".join(sorted(engine.capabilities.registers)) or "none"
+            log.warning("translator_without_register", register=register, known=known)
+        return ""
 
     def _reach(self, source: str) -> dict[str, str]:
         """Breadth first, the preferred pivot first: language → the one before it on the way from ``source``."""
