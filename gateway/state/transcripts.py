@@ -45,12 +45,14 @@ class _Talk:
 
     lines: list[str] = field(default_factory=list)
     written: int = 0
+    stale_from: int = MOST_LINES
+    """The first line that was amended since it was taken to be written."""
     ended: str | None = None
     ended_at_s: float = 0.0
 
     @property
     def is_behind(self) -> bool:
-        return self.written < len(self.lines) or self.ended is not None
+        return min(self.written, self.stale_from) < len(self.lines) or self.ended is not None
 
 
 class Transcripts:
@@ -84,7 +86,7 @@ class Transcripts:
             line = json.loads(talk.lines[at])
             if line.get("segment_id") == segment_id:
                 talk.lines[at] = json.dumps({**line, **news}, ensure_ascii=False, separators=(",", ":"))
-                talk.written = min(talk.written, at)  # shorter than Redis' list, which is therefore written anew
+                talk.stale_from = min(talk.stale_from, at)  # shorter than Redis' list, which is therefore written anew
                 self._wake.set()
                 return
 
@@ -103,8 +105,9 @@ class Transcripts:
         self._wake.set()
 
     def statistics(self) -> dict[str, int]:
-        """Calls in memory, and what became of their lines."""
-        return {"calls": len(self._talks), **self._counts}
+        """Calls in memory, those of them that are over and not yet written, and what became of their lines."""
+        ended = sum(talk.ended is not None for talk in self._talks.values())
+        return {"calls": len(self._talks), "ended": ended, **self._counts}
 
     # --- the side of the API
 
@@ -171,7 +174,8 @@ class Transcripts:
 
     async def _write_one(self, call_id: str, talk: _Talk) -> None:
         ended = talk.ended
-        while talk.written < len(talk.lines):
+        while min(talk.written, talk.stale_from) < len(talk.lines):
+            talk.written, talk.stale_from = min(talk.written, talk.stale_from), MOST_LINES
             batch = talk.lines[talk.written : talk.written + _BATCH_LINES]
             pipe = self._client.pipeline(transaction=False)
             pipe.eval(_APPEND, 1, self._said(call_id), str(talk.written), str(self._ttl_s), *batch)

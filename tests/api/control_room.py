@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +20,7 @@ from gateway.call.dialplan import load_dialplan
 from gateway.call.events import CallEvent
 from gateway.settings import load_settings
 from gateway.sip.events import Answered, Ended
-from gateway.state import StateStore, open_store
+from gateway.state import NobodyAnswers, StateStore, open_store
 from tests.call.scripted_exchange import Exchange
 
 ROUTES = [
@@ -51,6 +52,25 @@ class Room:
     def publish(self, call: str, kind: str, **data: Any) -> None:
         """An event, as the call room tells it."""
         self.exchange.bus.publish(CallEvent(kind, call, 1_000_000_000, data))
+
+    async def written(self) -> None:
+        """Redis knows all live calls, and the records of those that are over."""
+        async with asyncio.timeout(20):
+            while True:
+                known = self.state.statistics()
+                if not known["calls"]["waiting"] and known["transcripts"]["ended"] == 0:
+                    await asyncio.sleep(0.1)  # a write that is under way
+                    return
+                await asyncio.sleep(0.01)
+
+    async def reaches(self, other: str) -> None:
+        """The line to another gateway carries."""
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(NobodyAnswers):
+                    await self.state.line.ask(other, {"command": "show", "call": "0" * 12, "arguments": {}})
+                    return
+                await asyncio.sleep(0.02)
 
     async def bridge(self) -> str:
         """A live call, both parties up."""

@@ -49,7 +49,7 @@ def test_c2_a_call_from_the_command_line_from_beginning_to_end(tmp_path: Path) -
             await asyncio.sleep(0.3)
             await one.end(call_id)
             assert (await following).output == "A  good day\n   bom dia\n"
-            await asyncio.sleep(0.2)
+            await one.written()
             ended = json.loads((await command(one, "calls", "--ended", "--json")).output)["calls"]
             assert [(call["id"], call["reason"]) for call in ended] == [(call_id, "operator-hung-up")]
 

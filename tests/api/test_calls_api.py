@@ -164,7 +164,8 @@ def test_c8_any_gateway_reaches_a_call_of_another_through_redis(tmp_path: Path) 
             two.client("operator") as client,
         ):
             call_id = await one.bridge()
-            await asyncio.sleep(0.2)
+            await one.written()
+            await two.reaches("one")
             listed = (await client.get("/v1/calls")).json()["calls"]
             assert [(call["id"], call["gateway"]) for call in listed] == [(call_id, "one")]
             await change_everything(client, one, call_id)
@@ -184,7 +185,7 @@ def test_c8_any_gateway_reaches_a_call_of_another_through_redis(tmp_path: Path) 
                 await one.end(call_id)
                 kinds = [line.removeprefix("event: ") async for line in stream.aiter_lines() if line[:6] == "event:"]
             assert kinds[0] == "call-started" and kinds[-1] == "call-ended" and "utterance" in kinds
-            await asyncio.sleep(0.3)  # the record is on its way to Redis
+            await one.written()
             assert (await client.get(f"/v1/calls/{call_id}")).json()["state"] == "ended"
 
     run(work())
@@ -198,7 +199,9 @@ def test_a_call_whose_gateway_does_not_answer_is_told_so(tmp_path: Path, monkeyp
             silent = await store(tmp_path, "silent")  # a gateway without an API: it never answers
             record = {**_record(), "phase": "bridged"}
             silent.put_call("0123456789ab", record)
-            await asyncio.sleep(0.3)
+            async with asyncio.timeout(20):
+                while silent.statistics()["written"] == 0:  # noqa: ASYNC110 - the state under test
+                    await asyncio.sleep(0.01)
             answer = await client.patch("/v1/calls/0123456789ab", json={"mode": "consecutive"})
             assert (answer.status_code, slug(answer.json())) == (504, "other-gateway-silent")
             await silent.close()
@@ -235,7 +238,7 @@ def test_transcripts_come_as_json_webvtt_and_subrip_live_and_for_a_while_behind_
             for over in (False, True):
                 if over:
                     await one.end(call_id)
-                    await asyncio.sleep(0.3)
+                    await one.written()
                 said = (await auditor.get(f"{base}.json")).json()
                 assert said["over"] is over
                 assert [line["party"] for line in said["lines"]] == ["a", "b"]
