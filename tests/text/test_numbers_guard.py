@@ -104,6 +104,11 @@ def test_a_small_number_that_became_another_is_repaired() -> None:
     assert keys(run("Take two pills", lambda text: text.replace("two", "20")).text, "pt") == keys("dois", "pt")
 
 
+def test_a_small_number_among_invented_ones_is_held_too() -> None:
+    result = run("Take two pills", lambda text: text.replace("two", "20 or 30").replace("Zx", "Z x"))
+    assert keys(result.text, "pt") == keys("dois", "pt")
+
+
 def test_a_known_translation_is_taken_only_if_its_numbers_hold() -> None:
     assert run("at gate 42", str, known="no portão 42").text == "no portão 42"
     assert run("at gate 42", lambda text: text.replace("gate", "portão"), known="no portão 24").text == "at portão 42"

@@ -102,25 +102,32 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
     spliced = comparison.spliced()
     if spliced is not None and (again := _Comparison(said, spliced, pair)).holds:
         return Faithful(again.localised(), checked, wrong)
-    places = [(found.start, found.end) for found in said if found.sure]
-    if len(places) <= MOST_REPAIRED:
-        for only_missing, tokens in ((True, _SURROGATES), (False, _SURROGATES[4:]), (False, _WORDS)):
-            masked = [found for found in said if found.sure and (not only_missing or found in comparison.missing)]
-            if not masked:
-                continue
-            free = [token for token in tokens if token not in text][: len(masked)]
-            if len(free) < len(masked):
-                continue
-            stand_in = dict(zip(masked, free, strict=True))
-            (answer,) = yield (_normalised(text, said if pair.words else masked, source, stand_in),)
-            held = _unmasked(answer, stand_in, target)
-            if held is not None:
-                again = _Comparison(said, held, pair)
-                if again.holds:
-                    return Faithful(again.localised(), checked, wrong)
+    held = yield from _with_stand_ins(text, said, comparison.missing, pair)
+    if held is not None:
+        return Faithful(held, checked, wrong)
     if not comparison.missing:
         return Faithful(comparison.localised(), checked, 0, wrong)
-    return (yield from _in_pieces(text, said, target, wrong))
+    told = yield from _in_pieces(text, [one for one in said if one.sure or one in comparison.missing], target)
+    return Faithful(told, checked, 0, wrong)
+
+
+def _with_stand_ins(
+    text: str, said: Sequence[Found], missing: Sequence[Found], pair: _Pair
+) -> Generator[tuple[str, ...], Sequence[str], str | None]:
+    """A translation with other words in the place of the numbers; None when none of them came back whole."""
+    every = [one for one in said if one.sure or one in missing]
+    if len(every) > MOST_REPAIRED:
+        return None
+    for masked, tokens in ((missing, _SURROGATES), (every, _SURROGATES[4:]), (every, _WORDS)):
+        free = [token for token in tokens if token not in text][: len(masked)]
+        if not masked or len(free) < len(masked):
+            continue
+        stand_ins = dict(zip(masked, free, strict=True))
+        (answer,) = yield (_normalised(text, said if pair.words else masked, pair.source, stand_ins),)
+        held = _unmasked(answer, stand_ins, pair.target)
+        if held is not None and (comparison := _Comparison(said, held, pair)).holds:
+            return comparison.localised()
+    return None
 
 
 def _unmasked(answer: str, stand_in: dict[Found, str], target: str) -> str | None:
@@ -134,19 +141,18 @@ def _unmasked(answer: str, stand_in: dict[Found, str], target: str) -> str | Non
     return _spliced(answer, sorted(places))
 
 
-def _in_pieces(text: str, said: Sequence[Found], target: str, wrong: int) -> Asking:
+def _in_pieces(text: str, said: Sequence[Found], target: str) -> Generator[tuple[str, ...], Sequence[str], str]:
     """Each number where it was said, and what stands between translated by itself."""
-    sure = [found for found in said if found.sure]
-    edges = [0, *(edge for found in sure for edge in (found.start, found.end)), len(text)]
+    edges = [0, *(edge for found in said for edge in (found.start, found.end)), len(text)]
     between = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
     worth = [piece for piece in between if any(map(str.isalpha, piece))]
     answers = iter((yield tuple(worth)) if worth else ())
     parts: list[str] = []
     for at, piece in enumerate(between):
         parts.append(next(answers).strip() if any(map(str.isalpha, piece)) else piece)
-        parts += [write(found.number, target) for found in sure[at : at + 1]]
+        parts += [write(found.number, target) for found in said[at : at + 1]]
     joined = " ".join(part for part in parts if part)
-    return Faithful(re.sub(r"\s+([.,;:!?…])", r"\1", joined), len(said), 0, wrong)
+    return re.sub(r"\s+([.,;:!?…])", r"\1", joined)
 
 
 class _Comparison:
