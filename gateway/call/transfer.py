@@ -65,7 +65,7 @@ class Successor:
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
-class Bench(Protocol):
+class TransferringCall(Protocol):
     """What a transfer needs of its call."""
 
     def replaced(self, party: Party, *, active: bool) -> None:
@@ -84,7 +84,7 @@ class Bench(Protocol):
 class Transfers:
     """The transfers of one call: at most one under way for each party."""
 
-    def __init__(self, call_id: str, desk: Desk, call: Bench) -> None:
+    def __init__(self, call_id: str, desk: Desk, call: TransferringCall) -> None:
         self.legs: list[str] = []
         """Ids of all successors so far."""
         self._call_id = call_id
