@@ -257,7 +257,8 @@ class Call:
     # --- transfers --------------------------------------------------------------------------------------------------
 
     def replaced(self, party: Party, *, active: bool) -> None:
-        """Somebody else has taken a party's place: tell them what they are in."""
+        """Somebody else has taken a party's place: they hear nothing said before, and are told what this is."""
+        self.direction_to(party).cut()
         self._hold(party, held=not active)
         if self._desk.disclosure:
             party.prompt(CALLEE_DISCLOSURE, self._desk.booth.prompts.clip(party.language, CALLEE_DISCLOSURE))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real calls between two real legs, with speech engines that are scripted: what signalling does to a call.
 
-Run as ``python -m tests.sip.exchange JSON`` and driven like agent.py. Every utterance is understood as "heard", and
-its translation is a second of a tone whose pitch tells the language: so a test hears which leg was spoken to. With
-``prompts`` the gateway's own words are short tones of another pitch for each language.
+Run as ``python -m tests.sip.exchange JSON`` and driven like agent.py. Every utterance is understood as one greeting of
+its language, and its translation is a second of a tone whose pitch tells the language: so a test hears which leg was
+spoken to. With ``prompts`` the gateway's own words are short tones of another pitch for each language.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,11 @@ from gateway.sip.agent import SipUserAgent
 from gateway.sip.events import SipEvent
 from gateway.sip.registration import Registration
 from gateway.sip.settings import SipSettings
-from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task
+from gateway.speech.jobs import Recognition, RecognizeTask, Result, Speech, SynthesizeTask, Task
 from gateway.stream.plan import EndpointPlan
 from tests.call.scripted import ScriptedSpeech, say_what_was_asked
 
+SAID = {"en": "good morning", "pt": "uma boa tarde"}
 SPOKEN_HZ = {"en": 700, "pt": 1100}
 PROMPT_HZ = {"en": 500, "pt": 1500}
 PROMPT_S = 0.3
@@ -47,6 +48,8 @@ def tone(hz: float, seconds: float) -> NDArray[np.int16]:
 
 
 def answer(task: Task) -> Result:
+    if isinstance(task, RecognizeTask):
+        return Recognition(SAID[task.language or "en"], task.language or "en", 0.9)
     if not isinstance(task, SynthesizeTask):
         return say_what_was_asked(task)
     return Speech(tone(SPOKEN_HZ[task.language], 1.0).tobytes(), RATE_HZ, "tone")
@@ -68,7 +71,7 @@ class Nothing:
     """Terms that were never set."""
 
     version: int = 0
-    data: None = None
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 class Nowhere:

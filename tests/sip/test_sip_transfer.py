@@ -89,6 +89,22 @@ def test_a15_blind_transfer_keeps_the_interpreter(exchange: Exchange, leaves_at_
     assert exchange.agent.statistics()["legs"] == 0
 
 
+def test_a15_who_comes_hears_nothing_that_was_said_to_who_left(exchange: Exchange) -> None:
+    b, c = exchange.callee, exchange.third
+    with bridged(exchange) as (a, start):
+        assert refer(a, third_party(exchange)) == 202
+        invite = c.expect("INVITE")
+        assert speaks(b.rtp, b.remote_rtp, a.rtp, TO_EN_HZ)  # a second of it, just begun
+        c.invite = invite
+        c.respond(invite, 200, "OK", c.sdp())
+        c.expect("ACK")
+        exchange.agent.event("call-transfer", start=start, state="done")
+        before = len(c.rtp.received)
+        assert until(lambda: len(c.rtp.received) > before + 40)
+        assert abs(c.rtp.sound(0.6).astype(float)).max() < 100, "the new one heard what was said to the old one"
+        end(exchange, c, b, start)
+
+
 def test_a15_a_transfer_that_fails_leaves_the_parties_together(exchange: Exchange) -> None:
     b, c = exchange.callee, exchange.third
     with bridged(exchange) as (a, start):
@@ -144,7 +160,7 @@ def test_a15_the_other_party_hangs_up_while_the_successor_rings(exchange: Exchan
         "sip:9@127.0.0.1:9",
         "sip:9@127.0.0.1:{third};maddr=127.0.0.2",  # looks like one, and leads elsewhere
         "sip:9@127.0.0.1:{third}?Replaces=abc%3Bto-tag%3D1%3Bfrom-tag%3D2",
-        "sip:b@127.0.0.1:{callee}",  # that address speaks another language
+        "sip:55@127.0.0.1:{callee}",  # that address speaks another language
         "tel:+4930123456",
     ],
 )
