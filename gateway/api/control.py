@@ -223,7 +223,7 @@ class Control:
         if call.ending is not None:
             raise Problem(CALL_IS_OVER)
         parties = ((call.a, change.a or PartyChange()), (call.b, change.b or PartyChange()))
-        languages = [wish.language or party.language for party, wish in parties]
+        languages = [wish.pinned or party.language for party, wish in parties]
         if not self._board.serves(*languages):
             raise Problem(PAIR_NOT_SERVED, "see /v1/languages for the pairs that are")
         for language, (_, wish) in zip(languages, parties, strict=True):
@@ -237,6 +237,9 @@ class Control:
             call.controls.set_paused(change.paused)
         for party, wish in parties:
             _change_party(call, party, wish)
+            if wish.language is not None:  # pinned, or to be found out among what the other party can be talked to in
+                among = () if wish.pinned else self._board.candidates(call.other(party).language)
+                call.direction_from(party).identify(among)
         call.changed()
 
     async def _dictionary(self, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
@@ -267,7 +270,7 @@ def _change_party(call: Call, party: Party, wish: PartyChange) -> None:
     if wish.mode is not None:
         call.set_mode(wish.mode, party.side)
     if wish.language is not None or wish.voice is not None:
-        call.set_language(party.side, wish.language or party.language, wish.voice)
+        call.set_language(party.side, wish.pinned or party.language, wish.voice)
     if wish.original is not None:
         call.controls.set_original(party, wish.original)
     if wish.tempo is not None:

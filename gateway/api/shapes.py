@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
+AUTO = "auto"
+LanguageWish = Language | Literal["auto"]
+"""``auto``: it is found out from what the party says."""
 Voice = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Mode = Literal["consecutive", "simultaneous"]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -27,7 +30,7 @@ class PartyOrder(Shape):
         description="A number of the dial plan, or a SIP URI that the settings or the role allow.",
         examples=["7001", "sip:ana@192.0.2.10"],
     )
-    language: Language | None = Field(
+    language: LanguageWish | None = Field(
         default=None,
         description="What this party speaks and hears. A dial plan number brings its own.",
         examples=["en"],
@@ -47,13 +50,18 @@ class CallOrder(Shape):
 class PartyChange(Shape):
     """What changes for one party from the next utterance on."""
 
-    language: Language | None = None
+    language: LanguageWish | None = None
     voice: Voice | None = None
     mode: Mode | None = Field(default=None, description="How what this party says is interpreted.")
     original: bool | None = Field(default=None, description="Hear the other's own voice under the translation.")
     tempo: Annotated[float, Field(ge=0.6, le=1.6)] | None = Field(
         default=None, description="How fast this party is spoken to; 1 is the voice's own speed."
     )
+
+    @property
+    def pinned(self) -> str | None:
+        """The language that is named; None when it is to stay, or to be found out."""
+        return None if self.language == AUTO else self.language
 
 
 class CallChange(Shape):

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,8 @@ class Call:
         self._passing = False
         self.a_to_b = self._direction(self.a, self.b)
         self.b_to_a = self._direction(self.b, self.a)
+        self.a_to_b.identify(match.candidates[0])
+        self.b_to_a.identify(match.candidates[1])
         self._reception = Reception(route.menu, self.a, self._booth, self._said("a")) if route.menu else None
         self.controls = Controls(
             (self.a, self.b),
@@ -124,6 +127,7 @@ class Call:
             booth=booth,
             publish=self._publish_utterance,
             recorder=self._recorder,
+            on_language=partial(self._speaks, source.side),
         )
 
     @property
@@ -189,6 +193,11 @@ class Call:
             self._voices[language] = voice
         for direction in (self.a_to_b, self.b_to_a):
             direction.set_languages(self._voices.get(direction.target.language))
+
+    def _speaks(self, side: str, language: str) -> None:
+        """What a party speaks has been found out, or has changed."""
+        self.set_language(side, language)
+        self.changed()
 
     def _tell_passing(self) -> None:
         """Tell both parties, once each time, that they hear each other directly from now on, or do not any more.

@@ -102,7 +102,7 @@ class ClauseLine:
         clocks.mark(Stamp.AUDIO_END, ended_ns)
         clocks.mark(Stamp.FINAL, now_ns)
         span = (first or 0, end or self._heard)
-        outcome = Outcome(source_text=clause.text, verdict=self._floor.admit(plan, span, clause.text))
+        outcome = Outcome(source_text=clause.text, verdict=self._floor.admit(span, plan, clause.text))
         self._floor.settle(outcome.verdict)
         if outcome.verdict.withheld is Withheld.ECHO:
             self._follows = False

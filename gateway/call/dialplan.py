@@ -25,9 +25,11 @@ _SIMPLE_URI = re.compile(
 )
 _ANY = "~any~"  # stands in a destination for what was dialled; no number can hold a tilde
 _DIALLED = re.compile(r"^[0-9A-Za-z+*#._-]{1,64}$")
-_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "register", "name", "menu"}
+_KEYS = {"number", "prefix", "from", "to", "destination", "mode", "voices", "register", "name", "menu", "languages"}
 _FIXED = ("from", "to", "destination")
 MODES = ("consecutive", "simultaneous")
+AUTO = "auto"
+"""In place of a language: it is found out from what the party says."""
 
 
 class DialPlanError(ValueError):
@@ -51,6 +53,8 @@ class Route:
     """Voice by language, over the settings' choice."""
     register: str = ""
     """The tone asked of the translators, such as ``formal``."""
+    languages: tuple[str, ...] = ()
+    """What a party whose language is `AUTO` may speak, the first assumed until then; empty: whatever can be served."""
     menu: MenuPlan | None = None
     """The caller is asked; until then the languages are the first two of the menu, and there is no destination."""
 
@@ -69,6 +73,8 @@ class Match:
     """URI of the first party, when the gateway dials both (click-to-call); None: the first party dialled us."""
     trunk: str = ""
     """The trunk that the call came in by, if it did: its terms hold."""
+    candidates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """What the first and the second party may speak, where that is to be found out (`auto`)."""
 
 
 class DialPlan:
@@ -97,7 +103,7 @@ class DialPlan:
         wish = (headers or {}).get("x-translate", "").strip().lower()
         if wish and trusted and route.menu is None:
             source, _, target = wish.partition("-")
-            if not (LANGUAGE.match(source) and LANGUAGE.match(target)):
+            if not (_is_language(source) and _is_language(target)):
                 raise LookupError(f"X-Translate: {wish[:20]!r} is not a language pair such as en-pt")
             route = replace(route, source=source, target=target)
         return Match(route, route.destination.replace("{rest}", rest).replace("{number}", dialled))
@@ -113,7 +119,7 @@ class DialPlan:
             return False
         for route in self.routes:
             if route.menu is None:
-                if route.target == language and _reaches(route, address):
+                if route.target in (language, AUTO) and _reaches(route, address):
                     return True
             elif any(
                 language in ((rule.target,) if rule.target else route.menu.languages) and _reaches(rule, address)
@@ -206,6 +212,11 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
     register = entry.get("register", "")
     if not isinstance(register, str):
         faults.append(f"{where}: register must be a word such as formal")
+    languages = entry.get("languages", [])
+    if not isinstance(languages, list) or not all(isinstance(one, str) and LANGUAGE.match(one) for one in languages):
+        faults.append(f"{where}: languages must be a list of codes such as [en, pt]")
+    elif languages and AUTO not in (entry.get("from"), entry.get("to")):
+        faults.append(f"{where}: languages is what an auto party may speak: write from: auto, or to: auto")
     if len(faults) > before:
         return None
     return Route(
@@ -218,6 +229,7 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
         prefix=entry.get("prefix"),
         voices=voices,
         register=register,
+        languages=tuple(languages),
         menu=menu,
     )
 
@@ -225,12 +237,18 @@ def _route(n: int, entry: Any, default_mode: str, faults: list[str]) -> Route | 
 def _check_fixed(entry: Mapping[str, Any], where: str, faults: list[str]) -> None:
     """The languages and the destination of a route without a menu."""
     for key in ("from", "to"):
-        if not (isinstance(entry.get(key), str) and LANGUAGE.match(entry[key])):
-            faults.append(f"{where}: {key} must be a language code such as en (quote it if YAML reads it as a bool)")
+        if not (isinstance(entry.get(key), str) and _is_language(entry[key])):
+            faults.append(
+                f"{where}: {key} must be a language code such as en, or auto (quote it if YAML reads it as a bool)"
+            )
     destination = entry.get("destination")
     sample = str(destination).replace("{rest}", "0").replace("{number}", "0")
     if not isinstance(destination, str) or not DESTINATION.match(sample):
         faults.append(f"{where}: destination must be a SIP URI such as sip:{{rest}}@192.0.2.10:5060")
+
+
+def _is_language(text: str) -> bool:
+    return text == AUTO or LANGUAGE.match(text) is not None
 
 
 def _did_you_mean(key: str, known: set[str]) -> str:

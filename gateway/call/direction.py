@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.floor import Floor
 from gateway.call.hearing import Hearing, text_beside_cut
+from gateway.call.identified import Identified
 from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Step
 from gateway.call.minutes import Entry, Minutes, Publish
@@ -84,6 +86,7 @@ class Direction:
         booth: Booth,
         publish: Publish,
         recorder: CallRecorder | None = None,
+        on_language: Callable[[str], None] = lambda language: None,
     ) -> None:
         self.plan = plan
         self.source = source
@@ -112,6 +115,15 @@ class Direction:
             prompts=booth.prompts,
             publish=publish,
             clock=booth.clock,
+        )
+        self._identified = Identified(
+            source,
+            booth.turns,
+            habits=self._talker,
+            wishes=self._wishes,
+            publish=publish,
+            clock=booth.clock,
+            change=on_language,
         )
         self._lag = LagPolicy()
         self._live: LiveUtterance | None = None
@@ -198,7 +210,12 @@ class Direction:
     def set_languages(self, voice: str | None) -> None:
         """Interpret from the next utterance on between the languages that the parties have now, in this voice."""
         self._wishes.set_languages(self.source.language, self.target.language, voice)
+        self._identified.moved_to(self.source.language)
         self.pass_through()
+
+    def identify(self, candidates: tuple[str, ...]) -> None:
+        """Find out from the next utterance on which of these languages the party speaks; none: it is as set."""
+        self._identified.look_among(candidates)
 
     def pass_through(self) -> None:
         """Two who speak the same language hear each other: as loud as a translation, and without one (SPEC B4)."""
@@ -295,7 +312,7 @@ class Direction:
         if self._endpointer.speaking:
             self.last_voice_ns = self._booth.clock()
             # in a pause the candidate comes first; without previews only simultaneous mode needs the growing text
-            wanted = self._booth.previews or self.plan.mode == Mode.SIMULTANEOUS
+            wanted = (self._booth.previews or self.plan.mode == Mode.SIMULTANEOUS) and self._identified.known
             if self._live is not None and verdict.is_speech and wanted:
                 self._counts["previews_asked"] += self._live.grow(self._ear.heard)
 
@@ -317,7 +334,7 @@ class Direction:
 
     def _refresh_plan(self) -> None:
         """Between utterances, and only there, newer terms, modes and languages come into force (invariant 8)."""
-        self.plan = self.wanted()
+        self.plan = self._identified.as_known(self.wanted())
 
     def _new_live(self, first_sample: int) -> LiveUtterance:
         plan = self.plan.for_utterance(first_sample)
@@ -381,7 +398,8 @@ class Direction:
             words=beside_cut,
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
-            admit=partial(self._floor.admit, live.plan, (first, span.end_sample)) if whole else None,
+            admit=partial(self._floor.admit, (first, span.end_sample)) if whole else None,
+            identify=self._identified.asked((first, span.end_sample)),
             tempo=pace.tempo,
             echo=self._floor.echoes(first, span.end_sample),
             manner=partial(self._talker.manner, first, span.end_sample) if self._booth.follow_talker else None,
@@ -441,6 +459,9 @@ class Direction:
         """The segment's recognition is there, and the segment is confirmed: its text is final."""
         hearing = self._hearings[segment_id]
         text = outcome.source_text
+        self._minutes.put_under(segment_id, hearing.interpretation.plan)
+        if outcome.rejected != ECHO:
+            self._identified.settle((hearing.span.first_sample, hearing.span.end_sample), outcome.heard)
         if hearing.live.plan.mode == Mode.SIMULTANEOUS:
             heard = outcome.heard or Recognition("", "", 0.0)
             said = heard if text else replace(heard, text="", words=())
@@ -554,6 +575,7 @@ class Direction:
             "ear": self._ear.statistics(),
             "clauses": self._clauses.statistics(),
             "turns": self._floor.statistics(),
+            "language": self._identified.statistics(),
             "buffer": self._buffer.statistics(),
             "stop_to_terminal_ns": self._stop_clock.stop_to_terminal_ns(),
             **self._counts,

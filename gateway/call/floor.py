@@ -94,7 +94,7 @@ class Floor:
         self._counts["interruptions"] += 1
         return True
 
-    def admit(self, plan: DirectionPlan, span: tuple[int, int], text: str) -> Verdict:
+    def admit(self, span: tuple[int, int], plan: DirectionPlan, text: str) -> Verdict:
         """Whether a text that was said in ``span`` is to be translated under a plan. Changes nothing."""
         first, end = self._talker.voiced(*span)
         said = Heard(text, plan.source, self._arrival_ns(first), self._arrival_ns(end - 1))

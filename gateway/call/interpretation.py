@@ -81,6 +81,21 @@ class Mouth(Protocol):
         """Queue one piece of the utterance ``name`` for play-out, and a pause behind it."""
 
 
+class Identify(Protocol):
+    """What is known of the talker's language, where that has to be found out."""
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """What it can be; empty when it is pinned."""
+
+    @property
+    def known(self) -> bool:
+        """False: any of them."""
+
+    def plan_for(self, plan: DirectionPlan, heard: Recognition) -> DirectionPlan:
+        """The plan under which the utterance stands after all."""
+
+
 class Interpretation:
     """Runs one utterance through recognise, translate, speak. One asyncio task; no state is shared with others."""
 
@@ -100,7 +115,8 @@ class Interpretation:
         settle: Callable[[Recognition], Awaitable[str]] | None = None,
         translation: str | None = None,
         ahead: Ahead | None = None,
-        admit: Callable[[str], Verdict] | None = None,
+        admit: Callable[[DirectionPlan, str], Verdict] | None = None,
+        identify: Identify | None = None,
         tempo: float = 1.0,
         gap_factor: float = 1.0,
         manner: Callable[[str], Manner] | None = None,
@@ -111,10 +127,17 @@ class Interpretation:
         self.plan = plan
         self.outcome = Outcome()
         self._hearing = (
-            RecognizeTask(source, plan.source, plan.lexicon.hotwords, words=words or not speak)
+            RecognizeTask(
+                source,
+                plan.source if identify is None or identify.known else None,
+                plan.lexicon.hotwords,
+                words=words or not speak,
+                candidates=identify.candidates if identify is not None else (),
+            )
             if isinstance(source, bytes)
             else None
         )
+        self._identify = identify
         self._settle = settle
         """Makes the text from a recognition whose sound overlaps a neighbour's; by default it is its own."""
         self.heard = asyncio.Event()
@@ -215,6 +238,13 @@ class Interpretation:
         heard = done.result
         assert isinstance(heard, Recognition)
         outcome = self.outcome
+        if self._identify is not None and self.speaks:
+            self.plan = self._identify.plan_for(self.plan, heard)
+            if heard.text and heard.language != self.plan.source:
+                again = replace(hearing, language=self.plan.source, hotwords=self.plan.lexicon.hotwords, candidates=())
+                shares, again_heard = heard.languages, (await self._ask(again, Priority.FINAL)).result
+                assert isinstance(again_heard, Recognition)
+                heard = replace(again_heard, languages=shares)
         outcome.heard = heard
         self.heard.set()
         text = await self._settle(heard) if self._settle is not None else heard.text
@@ -224,7 +254,7 @@ class Interpretation:
         outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
         outcome.rejected = heard.rejected
         if self._admit is not None and outcome.source_text:
-            outcome.verdict = self._admit(outcome.source_text)
+            outcome.verdict = self._admit(self.plan, outcome.source_text)
         if self._echo:
             outcome.verdict = Verdict(Withheld.ECHO)
         unclear = outcome.confidence < self.plan.repeat_below and outcome.verdict.withheld is None

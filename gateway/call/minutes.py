@@ -58,6 +58,12 @@ class Minutes:
         """Open an entry; it ends by `note`, `lose` or `drop`."""
         self._open[entry.segment_id] = entry
 
+    def put_under(self, segment_id: str, plan: DirectionPlan) -> None:
+        """It turned out to be said under another plan than it began with."""
+        entry = self._open.get(segment_id)
+        if entry is not None:
+            entry.plan = plan
+
     def get(self, segment_id: str) -> Entry | None:
         """An entry that is still open."""
         return self._open.get(segment_id)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from gateway.call import termination
+from gateway.call.auto import with_candidates
 from gateway.call.bridge import Call
 from gateway.call.desk import Desk
 from gateway.call.dialplan import DialPlan, Match
@@ -98,6 +99,7 @@ class Switchboard:
         Both legs are reserved before either telephone rings.
         """
         assert match.first is not None
+        match = with_candidates(match, self._pairs)
         refusal = self._admit(match, legs=2)
         if refusal is not None:
             self._counts[f"refused-{refusal.reason}"] += 1
@@ -124,6 +126,7 @@ class Switchboard:
             return termination.UNKNOWN_LANGUAGE
         if match is None:
             return termination.UNKNOWN_NUMBER
+        match = with_candidates(match, self._pairs)
         # both legs, or none: the caller's is taken, the other one must be free
         return self._admit(match, legs=1) or replace(match, trunk=offer.trunk)
 
@@ -144,6 +147,10 @@ class Switchboard:
         if source == target:
             return any(source in pair for pair in self._pairs)
         return (source, target) in self._pairs and (target, source) in self._pairs
+
+    def candidates(self, other: str) -> tuple[str, ...]:
+        """What somebody may speak who talks to a party of this language."""
+        return tuple(one for one in sorted({each for pair in self._pairs for each in pair}) if self.serves(one, other))
 
     def _can_ask(self, menu: MenuPlan) -> bool:
         """Whether everything that a menu says is there: prompts are made behind the start, the first time."""

@@ -32,6 +32,11 @@ class Wishes:
             first_chars=self._booth.first_chars(target),
         )
 
+    def spoken_in(self, plan: DirectionPlan, language: str) -> DirectionPlan:
+        """The plan behind this one, for an utterance that turned out to be in another language."""
+        moved = replace(plan, version=plan.version + 1, source=language)
+        return moved.with_glossary(self._booth.glossary())
+
     def next(self, plan: DirectionPlan) -> DirectionPlan:
         """The plan behind this one; the same when nothing has changed."""
         glossary = self._booth.glossary()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gateway.api.server import ApiError, hooks, token_file
 from gateway.api.tokens import TokenError, TokenFile
 from gateway.call.delivery import StyleError
-from gateway.call.dialplan import DialPlan, DialPlanError, load_dialplan
+from gateway.call.dialplan import AUTO, DialPlan, DialPlanError, load_dialplan
 from gateway.call.glossary import load_glossary
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
@@ -58,7 +58,8 @@ def _check_dialplan(loaded: Loaded) -> Iterator[str]:
     except DialPlanError as error:
         yield str(error)
     for route in dialplan.routes:
-        for language in sorted({each for pair in route.pairs() for each in pair}):
+        spoken = {*route.languages, *(each for pair in route.pairs() for each in pair)}
+        for language in sorted(spoken - {AUTO}):
             if language not in loaded.settings.speech.voices:
                 yield f"dial plan route {route.name!r}: language {language!r} has no voice; add it to speech.voices"
     try:

@@ -34,6 +34,8 @@ class RecognizeTask:
     context: str = ""
     words: bool = False
     """Ask for the words' times as well, where the engine knows them."""
+    candidates: tuple[str, ...] = ()
+    """Ask which of these languages it is, too; an unknown language is then one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class Recognition:
     """Why the text was cut or emptied (``loop``, ``no-speech``, ``boiler-plate``, ``speech-rate``), if it was."""
     words: tuple[HeardWord, ...] = ()
     """The words with their times, when the task asked for them and the engine knows them."""
+    languages: tuple[tuple[str, float], ...] = ()
+    """The task's candidates with their shares, which sum to 1; empty when none were asked for, or nothing was said."""
 
 
 @dataclass(frozen=True, slots=True)

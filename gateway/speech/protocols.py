@@ -52,9 +52,19 @@ class Recognizer(Protocol):
     capabilities: RecognizerCapabilities
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
+        self,
+        pcm: bytes,
+        *,
+        language: str | None,
+        hotwords: Sequence[str] = (),
+        context: str = "",
+        words: bool = False,
+        candidates: Sequence[str] = (),
     ) -> Recognition:
-        """Recognise s16le 16 kHz mono; ``words`` asks for their times. Odd sound, silence and noise give empty text."""
+        """Recognise s16le 16 kHz mono; ``words`` asks for their times, ``candidates`` for each language's share.
+
+        Odd sound, silence and noise give empty text.
+        """
 
 
 class Translator(Protocol):

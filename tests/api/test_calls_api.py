@@ -137,6 +137,11 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     )
     assert resumed.json()["a"]["language"] == "yy"
     assert not call.a_to_b.paused
+    found_out = await client.patch(f"/v1/calls/{call_id}", json={"a": {"language": "auto"}})
+    assert found_out.json()["a"]["language"] == "yy", "assumed until the next words"
+    assert found_out.json()["statistics"]["directions"]["a_to_b"]["language"]["auto"]
+    pinned = await client.patch(f"/v1/calls/{call_id}", json={"a": {"language": "yy"}})
+    assert not pinned.json()["statistics"]["directions"]["a_to_b"]["language"]["auto"]
     assert (call.a_to_b.wanted().source, call.a_to_b.wanted().target) == ("yy", "xx")
 
 

@@ -48,7 +48,12 @@ class EngineSet:
         match task:
             case RecognizeTask():
                 return self.recognizer.recognize(
-                    task.pcm, language=task.language, hotwords=task.hotwords, context=task.context, words=task.words
+                    task.pcm,
+                    language=task.language,
+                    hotwords=task.hotwords,
+                    context=task.context,
+                    words=task.words,
+                    candidates=task.candidates,
                 )
             case TranslateTask():
                 return self.translator.translate(

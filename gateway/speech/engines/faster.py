@@ -28,12 +28,21 @@ class FasterWhisperRecognizer:
         )
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
+        self,
+        pcm: bytes,
+        *,
+        language: str | None,
+        hotwords: Sequence[str] = (),
+        context: str = "",
+        words: bool = False,
+        candidates: Sequence[str] = (),
     ) -> Recognition:
         """Recognise s16le 16 kHz mono."""
         if not pcm:
             return Recognition("", language or "", 0.0, rejected="no-speech")
         audio = np.frombuffer(pcm, np.int16).astype(np.float32) / 32768
+        if language is None and len(candidates) == 1:
+            language = candidates[0]
         segments, info = self._model.transcribe(
             audio,
             language=language,

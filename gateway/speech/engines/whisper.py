@@ -81,7 +81,14 @@ class WhisperRecognizer:
         )
 
     def recognize(
-        self, pcm: bytes, *, language: str | None, hotwords: Sequence[str] = (), context: str = "", words: bool = False
+        self,
+        pcm: bytes,
+        *,
+        language: str | None,
+        hotwords: Sequence[str] = (),
+        context: str = "",
+        words: bool = False,
+        candidates: Sequence[str] = (),
     ) -> Recognition:
         """Recognise s16le 16 kHz mono; an unknown language is identified. Silence and noise give empty text."""
         samples = np.frombuffer(pcm[: len(pcm) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
@@ -90,13 +97,21 @@ class WhisperRecognizer:
             wanted = None
         parts: list[tuple[float, Recognition]] = []
         for piece in _pieces(samples):
-            heard = self._recognize_piece(piece, wanted, tuple(hotwords), context, words=words)
+            asked = () if parts else tuple(candidates)
+            heard = self._recognize_piece(piece, wanted, tuple(hotwords), context, words=words, candidates=asked)
             wanted = wanted or (heard.language if heard.text else None)
             parts.append((len(piece) / MODEL_RATE_HZ, heard))
         return _joined(parts, wanted or "")
 
     def _recognize_piece(
-        self, samples: guard.Samples, language: str | None, hotwords: tuple[str, ...], context: str, *, words: bool
+        self,
+        samples: guard.Samples,
+        language: str | None,
+        hotwords: tuple[str, ...],
+        context: str,
+        *,
+        words: bool,
+        candidates: tuple[str, ...],
     ) -> Recognition:
         if len(samples) < SHORTEST_S * MODEL_RATE_HZ:
             return Recognition("", language or "", 0.0, no_speech=1.0)
@@ -107,8 +122,9 @@ class WhisperRecognizer:
         features = self._features(samples)[..., :FULL_WINDOW_FRAMES]
         frames = features.shape[-1]
         encoded = self._encode(features, max(LEAST_WINDOW_FRAMES, frames + WINDOW_MARGIN_FRAMES))
+        shares = self._shares(encoded, candidates)
         if language is None:
-            language = self._identify(encoded)
+            language = max(shares, key=lambda one: one[1])[0] if shares else self._identify(encoded)
         plain = self._prompt(language, (), "")
         prompt = self._prompt(language, (), context) if context else plain
         most_tokens = int(TOKENS_PER_S * sound.duration_s) + SPARE_TOKENS
@@ -125,7 +141,7 @@ class WhisperRecognizer:
             if not full.suspicious or full.logprob > decoded.logprob:
                 decoded, encoded = full, wide
         decoded = self._second_look(decoded, encoded, sound, language, hotwords)
-        heard = self._judged(decoded, sound, language, fallback)
+        heard = replace(self._judged(decoded, sound, language, fallback), languages=shares)
         if not words or not heard.text or heard.rejected:
             return heard
         times = word_times(self._model, encoded, self._tokenizer(language), decoded.tokens, frames)
@@ -176,6 +192,15 @@ class WhisperRecognizer:
         if not self._model.is_multilingual:
             return "en"
         return str(self._model.detect_language(encoded)[0][0][0])[2:-2]
+
+    def _shares(self, encoded: Any, candidates: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+        """Each candidate's share of the probability that all of them have; none where the model knows one language."""
+        if not candidates or not self._model.is_multilingual:
+            return ()
+        known = {str(token)[2:-2]: share for token, share in self._model.detect_language(encoded)[0]}
+        found = {one: float(known.get(base_language(one), 0.0)) for one in candidates}
+        total = sum(found.values())
+        return tuple((one, share / total) for one, share in found.items()) if total else ()
 
     def _tokenizer(self, language: str) -> Any:
         if language not in self._tokenizers:
@@ -257,6 +282,7 @@ def _joined(parts: list[tuple[float, Recognition]], language: str) -> Recognitio
         no_speech=min(heard.no_speech for _, heard in parts),
         window_fallback=any(heard.window_fallback for _, heard in parts),
         rejected=next((heard.rejected for _, heard in parts if heard.rejected), None),
+        languages=next((heard.languages for _, heard in parts if heard.languages), ()),
         words=_laid_end_to_end(parts),
     )
 
