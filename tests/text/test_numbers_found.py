@@ -20,7 +20,9 @@ LANGUAGES = sorted(known_languages())
 
 
 def values(text: str, language: str) -> list[tuple[str, str, str]]:
-    return [(found.number.kind.value, found.number.value, found.number.unit) for found in find(text, language)]
+    return [
+        (found.number.kind.value, found.number.value, found.number.unit) for found in find(text, language, heard=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,8 @@ def values(text: str, language: str) -> list[tuple[str, str, str]]:
         ("pt", "O CPF é 123.456.789-09.", ("digits", "12345678909", "")),
         ("en", "on 12/03", ("date", "--12-03", "")),
         ("pt", "em maio de dois mil e 24", ("number", "2024", "")),
+        ("pt", "custa 300 e 50 reais", ("money", "350", "BRL")),
+        ("pt", "foram 1.200 e 34 pessoas", ("number", "1234", "")),
         ("pt", "2 mil e 24 reais", ("money", "2024", "BRL")),
         ("pt", "2 milhões de reais", ("money", "2000000", "BRL")),
         ("en", "2 thousand and 350", ("number", "2350", "")),
@@ -102,6 +106,7 @@ def test_words_that_only_look_like_numbers_are_none(language: str, text: str) ->
 def test_lists_and_durations_are_not_joined() -> None:
     assert [value for _, value, _ in values("I have 2 or 3, 4 and 5", "en")] == ["2", "3", "4", "5"]
     assert [value for _, value, _ in values("One, two, three, four, five!", "en")] == ["2", "3", "4", "5"]
+    assert [value for _, value, _ in values("entre 300 e 50, 20 e 30", "pt")] == ["300", "50", "20", "30"]
     assert values("trabalho 8 horas por dia", "pt") == [("number", "8", "")]
     assert [value for _, value, _ in values("100, 200, 300 or 400", "en")] == ["100", "200", "300", "400"]
 

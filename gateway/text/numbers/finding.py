@@ -61,14 +61,15 @@ class Found:
 Built = tuple[int, int, Number, tuple[Number, ...]]
 
 
-def find(text: str, language: str, *, words: bool = True) -> list[Found]:
+def find(text: str, language: str, *, words: bool = True, heard: bool = False) -> list[Found]:
     """The numbers of a text in an ISO 639-1 language, from left to right, without overlap.
 
+    A text that was ``heard`` may have the habits of recognisers: "300 e 50" for "trezentos e cinquenta".
     Without ``words`` only digits and symbols are read, as in a language of which nothing is known.
     """
     lang = language_of(language, words=words)
     text = text[:MOST_CHARACTERS]
-    aligned = Aligned(text, digit_edits(text, lang))
+    aligned = Aligned(text, digit_edits(text, lang, heard=heard))
     taken: list[Built] = []
     if any(char.isdigit() for char in aligned.text) or lang.get("times"):
         free = bytearray(b"\1" * len(aligned.text))

@@ -60,6 +60,22 @@ def written_start(tokens: Tokens, start: int) -> Said | None:
     return said if said is not None and said.words > 1 else None
 
 
+def written_sum(tokens: Tokens, start: int) -> Said | None:
+    """ "300 e 50": recognisers write the parts of "trezentos e cinquenta" in digits, and leave the joining word."""
+    lang = tokens.lang
+    before = tokens.key(start - 1) if start else ""
+    behind = lang.get("not_joined_behind")  # "entre 300 e 50" are two
+    if behind is None or before in behind or tokens.key(start + 1) not in lang.joins:
+        return None
+    whole, rest = tokens.key(start).replace(lang.group, ""), tokens.key(start + 2)
+    if not (tokens.tight(start + 1) and tokens.tight(start + 2) and whole.isdigit() and rest.isdigit()):
+        return None
+    place = 1000 if int(whole) % 1000 == 0 else 100
+    if int(whole) == 0 or int(whole) % place or rest[0] == "0" or int(rest) >= place:
+        return None
+    return Said(start, start + 3, int(whole) + int(rest), False, 2)
+
+
 def scaled_one(tokens: Tokens, at: int) -> Said | None:
     """A bare power of ten, as in "a million"; elsewhere it is no number by itself."""
     power = tokens.lang.scales.get(tokens.key(at))

@@ -50,7 +50,7 @@ class Faithful:
 
 def normalised(text: str, language: str) -> str:
     """The text with its numbers in digits as the language writes them; a text without number words is unchanged."""
-    return _normalised(text, find(text, language), language)
+    return _normalised(text, find(text, language, heard=True), language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def faithful(text: str, source: str, target: str, known: str | None = None) -> A
     pair = _Pair(source, target)
     if not pair.words:
         text = normalised(text, source)
-    said = find(text, source, words=pair.words)
+    said = find(text, source, words=pair.words, heard=True)
     checked = len(said)
     if known is not None and (comparison := _Comparison(said, known, pair)).holds:
         return Faithful(comparison.localised(), checked)

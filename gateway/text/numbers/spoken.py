@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from gateway.text.numbers.aligned import Edit
 from gateway.text.numbers.forms import ordinal_mark
-from gateway.text.numbers.grammar import SURE_ABOVE, Said, cardinal, scaled_one, written_start
+from gateway.text.numbers.grammar import SURE_ABOVE, Said, cardinal, scaled_one, written_start, written_sum
 from gateway.text.numbers.han import han_edits
 from gateway.text.numbers.language import Language, fold
 from gateway.text.numbers.tokens import Tokens
@@ -43,11 +43,11 @@ class _Item:
     """Said as one digit."""
 
 
-def digit_edits(text: str, lang: Language) -> list[Edit]:
+def digit_edits(text: str, lang: Language, *, heard: bool = False) -> list[Edit]:
     """The edits that make digits of the number words in a text, from left to right."""
     if lang.get("han"):
         return han_edits(text, lang)
-    return _Reader(text, lang).edits()
+    return _Reader(text, lang, heard=heard).edits()
 
 
 def _item_of(said: Said) -> _Item:
@@ -63,8 +63,9 @@ def _is_counting(numbers: Sequence[_Item]) -> bool:
 
 
 class _Reader:
-    def __init__(self, text: str, lang: Language) -> None:
+    def __init__(self, text: str, lang: Language, *, heard: bool) -> None:
         self.lang = lang
+        self.heard = heard
         self.tokens = Tokens(text, lang)
 
     def edits(self) -> list[Edit]:
@@ -90,7 +91,7 @@ class _Reader:
     def _item(self, at: int, run: Sequence[_Item]) -> _Item | None:
         token = self.tokens[at]
         if token.key[0].isdigit():
-            mixed = written_start(self.tokens, at)
+            mixed = written_start(self.tokens, at) or (written_sum(self.tokens, at) if self.heard else None)
             return _item_of(mixed) if mixed else _Item(at, at + 1, token.key, "number")
         if run and run[-1].what == "point":
             return self._decimal(at) or self._digit_word(at, run)
