@@ -12,8 +12,8 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ class Host:
             "worst_gap_ms": told["worst_gap_ms"],
             "callback_errors": sum(leg["callback_errors"] for leg in told["rtp"].values()),
             "heard_frames": self.heard_frames,
-            "rss_kb": resident_kb(int(Path("/proc/self").readlink().name)),
+            "rss_kb": resident_kb(os.getpid()),
             "library": told["library"]["version"],
         }
 
