@@ -299,11 +299,13 @@ class LegSwitch:
         leg = call.leg
         if leg is None:
             return
-        index = active_audio(call.getInfo())
+        info = call.getInfo()
+        index = active_audio(info)
         if index is None:
             was_active, leg.media_index = leg.tap.active, -1
             leg.tap.set_active(False)
-            if was_active:
+            begins_on_hold = not leg.codec and has_agreed_media(info)
+            if was_active or begins_on_hold:
                 self._say(MediaHeld(leg.id))
             return
         stream = call.getStreamInfo(index)

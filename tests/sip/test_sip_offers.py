@@ -57,6 +57,21 @@ def test_a04_an_ack_without_an_answer_ends_the_call(agent: AgentProcess) -> None
         agent.event("Ended", leg=leg_of(agent, peer), by_remote=False)
 
 
+@pytest.mark.parametrize("direction", ["sendonly", "inactive"])
+def test_a01_a_call_may_begin_on_hold(agent: AgentProcess, direction: str) -> None:
+    with Peer(agent.port, user=f"first{direction}") as peer:
+        assert peer.invite(peer.sdp(direction)).code == 200
+        leg = leg_of(agent, peer)
+        agent.event("Answered", leg=leg)
+        agent.event("MediaHeld", leg=leg)
+        pause(0.3)
+        assert not [event for event in agent.events("Ended") if event["leg"] == leg]
+        assert peer.invite(peer.sdp("sendrecv", version=2)).code == 200
+        agent.event("MediaActive", leg=leg)
+        assert until(lambda: len(peer.rtp.received) > 20)
+        assert peer.bye().code == 200
+
+
 def test_a11_the_same_call_over_another_path_is_refused(agent: AgentProcess) -> None:
     """RFC 3261 section 8.2.2.2: same Call-ID, From tag and CSeq with another branch is a merged request."""
     with Peer(agent.port, user="merged") as peer:
