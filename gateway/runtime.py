@@ -29,8 +29,8 @@ from gateway.call.delivery import Delivery, load_delivery, shipped_styles
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import DialPlan, load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
-from gateway.call.glossary import GLOBAL_SCOPE, Glossaries
-from gateway.call.glossary_document import GlossaryError
+from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, Glossary, load_glossary
+from gateway.call.glossary_document import GlossaryError, read_document
 from gateway.call.glossary_file import GlossaryFile
 from gateway.call.menu import MENU_PROMPTS
 from gateway.call.prompt_files import load_recordings
@@ -368,6 +368,13 @@ def ducking(settings: Settings) -> Ducking:
         hold_ms=original.hold_ms,
         release_ms=original.release_ms,
     )
+
+
+def file_glossary(loaded: Loaded) -> Glossary:
+    """The lists of a pipeline without calls: the settings' file, and the idioms that ship. GlossaryError."""
+    terms = loaded.settings.terms
+    documents = (read_document(load_glossary(loaded.find(terms.file))),) if terms.file is not None else ()
+    return Glossary(documents=documents, shipped=terms.idioms)
 
 
 def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from gateway.call.direction import Direction
 from gateway.call.party import FRAME_MS, LEG_RATE_HZ, Party
 from gateway.call.voices import measure_speeds
 from gateway.cli.errors import told
-from gateway.runtime import booth, prompt_book, speech_service
+from gateway.runtime import booth, file_glossary, prompt_book, speech_service
 from gateway.settings import Loaded, load_settings
 from gateway.telemetry.logs import configure_logging
 
@@ -86,7 +87,9 @@ async def _interpret(
         wake = asyncio.Event()
         talker, listener = Party("a", "file", source, wake.set), Party("b", "out", target, wake.set)
         speeds = await measure_speeds(speech, (target,))
+        glossary = file_glossary(loaded)
         desk = booth(loaded.settings, speech, prompt_book(loaded, LEG_RATE_HZ), speeds)
+        desk = replace(desk, glossary=lambda: glossary)
         direction = Direction(
             "console", talker, listener, desk.plan(source, target, mode=mode), booth=desk, publish=publish
         )

@@ -14,6 +14,8 @@ import pytest
 from gateway.call.glossary import Glossaries, parse_glossary
 from gateway.call.glossary_document import GlossaryError, json_schema
 from gateway.call.glossary_file import GlossaryFile
+from gateway.runtime import file_glossary
+from gateway.settings import load_settings
 
 pytestmark = pytest.mark.unit
 
@@ -163,3 +165,15 @@ def test_s1_4_an_edited_file_is_news_once(tmp_path: Path) -> None:
     assert file.news() is None
     path.unlink()
     assert file.news() is None
+
+
+def test_a_pipeline_without_calls_has_the_settings_file_and_the_shipped_idioms(tmp_path: Path) -> None:
+    path = tmp_path / "terms.json"
+    path.write_text(json.dumps(DOCUMENT))
+    both = load_settings(None, {"GATEWAY__TERMS__FILE": str(path)})
+    assert file_glossary(both).lexicon("en", "pt").rules.replaced("AAPL")[1] == 1
+    assert len(file_glossary(both).lexicon("en", "pt").idioms.idioms) > 60
+    neither = load_settings(None, {"GATEWAY__TERMS__IDIOMS": "false"})
+    assert file_glossary(neither).lexicon("en", "pt").sizes() == dict.fromkeys(
+        ("hotwords", "rules", "idioms", "terms", "pronunciations"), 0
+    )
