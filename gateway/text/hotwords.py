@@ -32,7 +32,8 @@ MOST_WORDS = 400
 _PULL_NONE = 0.95  # a hypothesis this sure is left alone
 _LOWEST, _HIGHEST = 74.0, 96.0  # similarity asked for at confidence 0 and at _PULL_NONE
 _EACH_WORD = 50.0  # similarity asked of each word of a phrase
-_LOOSER = 26.0  # a second look needs so much less likeness than a repair: the sound decides
+# a second look needs so much less likeness than a repair, because the sound decides: at confidence 1, and more at 0
+_LOOSER, _LOOSER_STILL = 26.0, 30.0
 _LEAST_SKELETON = 3  # consonants; in fewer everything is alike
 _VOICELESS = str.maketrans("pdgmx", "btkns", "aeiouàáâãäåæèéêëìíîïòóôõöøœùúûü")
 
@@ -106,7 +107,7 @@ def likely_hotwords(text: str, hotwords: Sequence[str], confidence: float, most:
 
     ``confidence`` is that of the hypothesis, 0..1; a certain one has none.
     """
-    needed = threshold(confidence) - _LOOSER
+    needed = threshold(confidence) - _LOOSER - _LOOSER_STILL * (1 - confidence)
     words = _word_spans(text)
     wanted = _wanted(tuple(hotwords)) if confidence < _PULL_NONE and words else None
     if wanted is None or not wanted.plain:
