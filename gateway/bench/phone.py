@@ -10,6 +10,8 @@ Commands (``cmd``)::
     call {uri, headers?}     answer      reject {code}      hold {direction}      hangup      quit
     play {file, id?, at_ns?} stop        dtmf {digits, by?} stats                 save {file}
 
+    loudspeaker {gain_db?}   (what is heard goes back, so much louder; without: not any more)
+
 Keys go out as RFC 4733 events in the sound, or ``by`` INFO: "info" (application/dtmf-relay), one request each.
 
 Events (``event``)::
@@ -151,6 +153,9 @@ class Phone:
         talker.play(clip_id, pcm, int(order.get("at_ns", 0)))
         self._emit({"event": "playing", "id": clip_id, "samples": len(pcm), "at_ns": time.monotonic_ns()})
 
+    def _loudspeaker(self, order: dict[str, Any]) -> None:
+        self._talking().loudspeaker(order.get("gain_db"))
+
     def _stop(self, order: dict[str, Any]) -> None:
         self._talking().stop()
 
@@ -179,6 +184,7 @@ class Phone:
         "hangup": _hangup,
         "play": _play,
         "stop": _stop,
+        "loudspeaker": _loudspeaker,
         "dtmf": _dtmf,
         "stats": _stats,
         "save": _save,
@@ -356,7 +362,10 @@ class Phone:
                 self._unrecorded_received += 1
             codec = sdp.STATIC.get(packet.payload_type)
             if codec is not None:
-                for heard in self._hearing.feed(g711.decode(codec, packet.payload), at_ns):
+                pcm = g711.decode(codec, packet.payload)
+                if self._talker is not None:
+                    self._talker.hear(pcm)
+                for heard in self._hearing.feed(pcm, at_ns):
                     self._emit_heard(heard)
 
     def _emit_heard(self, heard: SoundStarted | SoundEnded) -> None:

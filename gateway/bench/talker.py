@@ -21,6 +21,8 @@ _KEY_FRAMES = 8  # 160 ms of tone
 _END_REPEATS = 3  # RFC 4733 section 2.5.1.4
 _PAUSE_FRAMES = 5  # without silence between them, equal keys look like one
 _MOST_CLIPS = 64
+_AIR_FRAMES = 6  # 120 ms between loudspeaker and microphone: the jitter buffer of a telephone
+_MOST_AIR_FRAMES = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,18 @@ class Talker:
         self._key_began = 0
         self._first = True
         self._silence = g711.encode(codec, np.zeros(FRAME_SAMPLES, np.int16))
+        self._loudspeaker: float | None = None
+        self._air: deque[Pcm] = deque(maxlen=_MOST_AIR_FRAMES)
+
+    def loudspeaker(self, gain_db: float | None) -> None:
+        """From now on send back what is heard, so much louder (less than 0), as a loudspeaker does; None: not."""
+        self._loudspeaker = None if gain_db is None else 10 ** (gain_db / 20)
+        self._air.clear()
+
+    def hear(self, pcm: Pcm) -> None:
+        """A frame of what the telephone plays."""
+        if self._loudspeaker is not None:
+            self._air.append(pcm)
 
     def play(self, clip_id: str, pcm: Pcm, not_before_ns: int = 0) -> None:
         """Queue a clip (int16, 8 kHz); it starts at the first packet behind ``not_before_ns`` and its predecessor.
@@ -86,6 +100,11 @@ class Talker:
     def tick(self, now_ns: int) -> tuple[RtpPacket, Played | None]:
         """The next packet, which leaves at ``now_ns``, and the clip that ends with it."""
         payload, played = self._sound(now_ns)
+        if len(self._air) > _AIR_FRAMES and self._loudspeaker is not None:
+            own = g711.decode(self._codec, payload).astype(np.float64)
+            back = self._air.popleft()[:FRAME_SAMPLES]
+            own[: back.size] += back * self._loudspeaker
+            payload = g711.encode(self._codec, np.clip(own, -32768, 32767).astype(np.int16))
         payload_type, timestamp, marker = self._payload_type, self._timestamp, self._first
         key = self._keys.popleft() if self._keys else None
         if key is not None and self._event_payload is not None:

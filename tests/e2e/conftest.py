@@ -112,7 +112,8 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="session")
 def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The shared gateway: 7000 asks and calls 48…, 7001 en→pt, 7002 pt→en, 7003 leads nowhere, 7005 is not served."""
+    """The shared gateway: 7000 asks and calls 48…, 7001 en→pt, 7002 pt→en, 7003 leads nowhere, 7005 is not served,
+    7006 finds out what the caller speaks, to en."""
     require_models()
     b_port = free_port()
     there = f"sip:b@127.0.0.1:{b_port}"
@@ -123,6 +124,7 @@ def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> It
         {"number": "7002", "from": "pt", "to": "en", "destination": there},
         {"number": "7003", "from": "en", "to": "pt", "destination": "sip:nobody@127.0.0.1:9;transport=tcp"},
         {"number": "7005", "from": "en", "to": "xx", "destination": there},
+        {"number": "7006", "from": "auto", "to": "en", "languages": ["pt", "en"], "destination": there},
     ]
     gateway = GatewayProcess(
         tmp_path_factory.mktemp("gateway"),
