@@ -100,3 +100,22 @@ def test_hearing_ends_a_sound_when_packets_stop() -> None:
     assert hearing.tick(99 * MS) == []
     assert hearing.tick(100 * MS) == [SoundEnded(0, 0)]
     assert hearing.tick(500 * MS) == []
+
+
+def test_a_loudspeaker_sends_back_what_is_heard_softer_and_later_beneath_what_is_said() -> None:
+    one = talker()
+    one.loudspeaker(-20.0)
+    heard = np.full(FRAME, 8000, np.int16)
+    frames = []
+    for number in range(20):
+        one.hear(heard)
+        if number == 14:
+            one.play("x", np.full(FRAME, 4000, np.int16))
+        if number == 17:
+            one.loudspeaker(None)
+        packet, _ = one.tick(number * 20 * MS)
+        frames.append(int(np.median(g711.decode("PCMU", packet.payload))))
+    assert frames[:6] == [0] * 6
+    assert all(frame == pytest.approx(800, rel=0.05) for frame in (*frames[6:14], *frames[15:17]))
+    assert frames[14] == pytest.approx(4800, rel=0.05)
+    assert frames[17:] == [0] * 3
