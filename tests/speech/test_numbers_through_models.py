@@ -71,4 +71,4 @@ def test_i04_what_the_voice_says_the_recogniser_hears_as_the_same_number(
     heard = engines.run(RecognizeTask(pcm, language))
     assert isinstance(heard, Recognition)
     wanted = [found.number.key for found in find(text, language)]
-    assert [found.number.key for found in find(heard.text, language)] == wanted, heard.text
+    assert [found.number.key for found in find(heard.text, language, heard=True)] == wanted, heard.text
