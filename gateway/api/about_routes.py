@@ -33,7 +33,7 @@ async def languages(request: Request, _: Annotated[Principal, needs(Permission.C
             LanguageView(
                 language=language,
                 voices=list(names),
-                to=[other for other in voices if control.serves(language, other)],
+                to=[other for other in voices if other != language and control.serves(language, other)],
             )
             for language, names in voices.items()
         ],

@@ -12,7 +12,10 @@ import httpx2
 import pytest
 
 from gateway.api.server import ApiError, bind, local_notes
+from gateway.api.shapes import ModelList
 from gateway.api.tokens import TokenFile
+from gateway.runtime import known_models
+from gateway.settings import load_settings
 from tests.api.control_room import room, run
 
 pytestmark = pytest.mark.unit
@@ -78,6 +81,25 @@ def test_without_a_token_only_what_is_open_answers(tmp_path: Path) -> None:
                 assert (await nobody.get(path, headers={"Authorization": f"bearer {one.tokens['admin']}"})).is_success
 
     run(work())
+
+
+def test_languages_say_who_can_talk_to_whom_and_models_what_is_there(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with room(tmp_path) as one, one.client("viewer") as viewer:
+            assert (await viewer.get("/v1/languages")).json() == {
+                "languages": [
+                    {"language": "xx", "voices": ["max", "mia"], "to": ["yy"]},
+                    {"language": "yy", "voices": ["yan"], "to": ["xx"]},
+                ],
+                "modes": ["consecutive", "simultaneous"],
+            }
+            assert (await viewer.get("/v1/models")).json() == {"models": []}
+
+    run(work())
+    shown = known_models(load_settings(None, {}))
+    models = {model.id: model for model in ModelList.model_validate({"models": shown}).models}
+    used = {model.id for model in models.values() if model.in_use}
+    assert {"whisper-base", "firefox-en-pt"} <= used < set(models)
 
 
 def test_readiness_follows_the_switchboard(tmp_path: Path) -> None:
