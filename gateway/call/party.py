@@ -96,4 +96,5 @@ class Party:
             "playout": self.playout.statistics(),
             "waiting_cues": self.cue.told,
             "last_words": self.last_words.statistics(),
+            "spoken": self.spoken.statistics(),
         }

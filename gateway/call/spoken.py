@@ -84,6 +84,10 @@ class SpokenLog:
                 return one
         return None
 
+    def statistics(self) -> dict[str, int]:
+        """How much is kept, and how much of it was cut off."""
+        return {"kept": len(self._kept), "cut": sum(one.cut_ns > 0 for one in self._kept)}
+
     def during(self, first_ns: int, end_ns: int) -> Sequence[Spoken]:
         """What sounded at any time between the two, oldest first."""
         return [one for one in self._kept if 0 < one.began_ns <= end_ns and one.until_ns >= first_ns]

@@ -86,10 +86,10 @@ class Meters:
         return generate_latest(self.registry)
 
     def _on_utterance(self, data: Mapping[str, Any]) -> None:
-        source, target, lost = data["source_lang"], data["target_lang"], data["lost"]
-        self._utterances.labels(source, target, data["outcome"]).inc()
-        if lost:
-            self._lost.labels(lost).inc()
+        source, target, outcome = data["source_lang"], data["target_lang"], data["outcome"]
+        self._utterances.labels(source, target, outcome).inc()
+        if outcome == "lost":
+            self._lost.labels(data["lost"]).inc()
         elif data["played_ns"] and data["audio_end_ns"]:
             self._latency.labels(source, target).observe((data["played_ns"] - data["audio_end_ns"]) / 1e9)
             for stage, seconds in data["stages"].items():
