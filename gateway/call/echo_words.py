@@ -13,6 +13,9 @@ behind. Three things must therefore come together:
 So "yes, tomorrow at nine" said by a human behind the interpreter's "tomorrow at nine" is no echo, because it is later;
 and what a human says into a translation is none, because it is different. What is like it, but not enough to be sure,
 is translated and counts as a suspicion.
+
+Measured with the bundle's voices through G.711 and whisper-base: of 24 echoes 14 dB softer, half of them torn, all were
+sure; of 24 that were 24 dB softer, in noise of -50 dBFS, 18, one was suspicious, three were not understood at all.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from gateway.text.alike import find_alike, plain
 MOST_DELAY_NS = 800_000_000  # two jitter buffers, a satellite hop, a room
 SLACK_NS = 350_000_000  # of the times: a detector's beginnings and ends, voices that do not speak evenly
 SLACK_OF_LENGTH = 0.15
-SURE = 72.0  # above it 1 % of unrelated prompts are (`text.alike`), before their times are looked at
+SURE = 66.0  # reached by 1.4 % of unrelated prompts (`text.alike`), before their times are looked at
 SURE_SHORT = 90.0
-SUSPICIOUS = 60.0
+SUSPICIOUS = 58.0
 SHORT_LETTERS = 12
 
 

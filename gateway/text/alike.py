@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does one text say what another says somewhere? For comparing what was heard with what was played.
 
-Over 60,000 pairs of unrelated telephone prompts the likeness is above 72 in 1 % from 12 letters on (above 60 in 5 %);
-with less letters it tells little: 80 is then reached by chance.
+Of 30,000 pairs of unrelated telephone prompts with 12 letters and more, 1.4 % reach a likeness of 66, 3.2 % one of 58.
+With fewer letters it tells little: 1 % then reach 75.
 """
 
 from __future__ import annotations

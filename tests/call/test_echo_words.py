@@ -70,7 +70,7 @@ def test_b7_only_in_the_language_that_was_played() -> None:
 
 def test_b7_what_is_like_it_but_not_enough_is_a_suspicion() -> None:
     assert judge_echo(heard("sim minha amanha a sorte com o meu irmão", 10.2, 13.2), [played()]) is Echo.YES
-    assert judge_echo(heard("se linha a lenha os novos tomos de limão", 10.2, 13.2), [played()]) is Echo.MAYBE
+    assert judge_echo(heard("sem linha a lenha os novos e o milho", 10.2, 13.2), [played()]) is Echo.MAYBE
 
 
 def test_b7_nothing_was_played_nothing_comes_back() -> None:
