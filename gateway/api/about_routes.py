@@ -65,10 +65,7 @@ async def readyz(request: Request) -> Readiness:
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    responses={
-        **problems(),
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"},
-    },
+    responses={**problems(), 200: _METRICS},
 )
 async def metrics(request: Request) -> Response:
     """For Prometheus. Needs a token, of the role monitor at least, unless `api.open_metrics` is on."""

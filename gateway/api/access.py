@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Path, Request
@@ -54,7 +53,6 @@ def control_of(request: Request) -> Control:
 
 
 JsonOnly = Depends(json_only)
-Check = Callable[[Request], Awaitable[None]]
 
 
 def problems(*statuses: int) -> Responses:
