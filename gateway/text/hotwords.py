@@ -34,6 +34,7 @@ _LOWEST, _HIGHEST = 74.0, 96.0  # similarity asked for at confidence 0 and at _P
 _EACH_WORD = 50.0  # similarity asked of each word of a phrase
 # a second look needs so much less likeness than a repair, because the sound decides: at confidence 1, and more at 0
 _LOOSER, _LOOSER_STILL = 26.0, 30.0
+_MOST_ALIKE = 12  # hotwords that one phrase is compared with letter by letter
 _LEAST_SKELETON = 3  # consonants; in fewer everything is alike
 _VOICELESS = str.maketrans("pdgmx", "btkns", "aeiouàáâãäåæèéêëìíîïòóôõöøœùúûü")
 
@@ -162,7 +163,7 @@ class _Wanted:
         # the mean of the two reaches ``needed`` only if each is not too far below
         least = max(0.0, 2 * needed - 100)
         for _, likeness, index in process.extract(
-            skeleton, self.skeleton, scorer=fuzz.ratio, score_cutoff=least, limit=None
+            skeleton, self.skeleton, scorer=fuzz.ratio, score_cutoff=least, limit=_MOST_ALIKE
         ):
             score = (likeness + fuzz.ratio(sound, self.sound[index], score_cutoff=2 * needed - likeness)) / 2
             if score >= needed and len(self.skeleton[index]) >= _LEAST_SKELETON:
