@@ -74,6 +74,11 @@ class OriginalVoice:
         self._counts = {"played_samples": 0, "late_samples": 0, "breaks": 0}
 
     @property
+    def wanted(self) -> bool:
+        """True when the listener wants to hear it under translations too."""
+        return self._wanted
+
+    @property
     def on(self) -> bool:
         """True when it is to be heard: by the listener's wish, or because it needs no translation."""
         return self._wanted or self._passing is not None

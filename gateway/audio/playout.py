@@ -186,6 +186,12 @@ class PlayOut:
         with self._lock:
             self._original.set_on(on)
 
+    @property
+    def original_wanted(self) -> bool:
+        """True when the talker's own voice is to be heard under translations too."""
+        with self._lock:
+            return self._original.wanted
+
     def set_passing(self, gain_db: float | None) -> None:
         """Let the talker's own voice be heard instead of a translation, at this gain in dB; None: as it was."""
         with self._lock:

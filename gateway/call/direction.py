@@ -22,6 +22,7 @@ from typing import Any
 
 import structlog
 
+from gateway.audio.loudness import amplified
 from gateway.audio.playout import ClipKind
 from gateway.call.ahead import Ahead
 from gateway.call.clause_line import ClauseLine
@@ -29,6 +30,7 @@ from gateway.call.clauses import ClauseSpeaker, SpokenClause
 from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.floor import Floor
+from gateway.call.gate import Withheld
 from gateway.call.hearing import Hearing, text_beside_cut
 from gateway.call.identified import Identified
 from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
@@ -41,7 +43,7 @@ from gateway.call.prompts import LEFT_OUT, PLEASE_REPEAT
 from gateway.call.recording import CallRecorder
 from gateway.call.wishes import Wishes
 from gateway.speech.errors import QueueFull
-from gateway.speech.jobs import Recognition
+from gateway.speech.jobs import MODEL_RATE_HZ, Recognition, Speech
 from gateway.stream.buffering import AdaptiveBuffer
 from gateway.stream.clocks import SegmentClocks, Stamp, StopClock
 from gateway.stream.endpoint import Endpointer
@@ -510,8 +512,17 @@ class Direction:
             self._minutes.drop(segment_id)
         elif outcome.verdict.withheld:
             self._minutes.lose(segment_id, outcome.verdict.withheld)
+            if outcome.verdict.withheld is Withheld.SAME_LANGUAGE:
+                self._hand_on(segment_id, hearing)
         elif not outcome.first_audio_ns:
             self._minutes.lose(segment_id, "nothing-to-say")
+
+    def _hand_on(self, segment_id: str, hearing: Hearing) -> None:
+        """The words by which a leg turned out to speak the other's language, where they were not heard as they came."""
+        expected = hearing.live.plan.source != self.target.language
+        if expected and not self.target.playout.original_wanted:
+            own = amplified(self._ear.cut(hearing.span), self._talker.gain_to(VOICE_DBFS))
+            self.target.say(segment_id, Speech(own, MODEL_RATE_HZ, "own"), more_follows=False)
 
     def _lost(self, segment_id: str, reason: str) -> None:
         if not self._minutes.lose(segment_id, reason):

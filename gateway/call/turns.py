@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class TurnRules:
     """Thresholds; the settings of `turns` are the same, and say why. 0 switches `barge_in_ms` and `echo_hits` off."""
 
-    barge_in_ms: int = 0
+    barge_in_ms: int = 700
     """A listener talks over a translation for so long: the rest of it may be cut."""
     barge_in_grace_s: float = 1.0
     """A translation is never cut before it has sounded for so long."""

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gateway.call.auto import with_candidates
@@ -167,8 +168,15 @@ def test_b3_b4_a_leg_that_turns_out_to_speak_the_others_language_is_passed_throu
     async def work() -> None:
         call = Talk()
         await call.run(0.4)
-        await call.says("pt")
+        call.spoken, call.share = "pt", 0.95
+        await call.run(voice(1.3))
+        told = [frame async for frame in call.heard_by_b(np.zeros(20_000, np.int16))]
+        assert np.abs(np.concatenate(told)).max() > 3000, "the words by which it turned out are handed on"
         assert call.lost("a") == ["same-language"]
+        again = [frame async for frame in call.heard_by_b(voice(1.3))]
+        assert np.abs(np.concatenate(again)).max() > 3000, "the next ones are heard as they come"
+        later = [frame async for frame in call.heard_by_b(np.zeros(20_000, np.int16))][5:]
+        assert not np.concatenate(later).any(), "and not twice"
         assert call.b.playout.statistics()["original"]["on"], "B hears A from now on"
         assert not call.speech.of(SynthesizeTask)
         await call.close()
