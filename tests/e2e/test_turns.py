@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from gateway.bench.capture import Capture
+from gateway.speech.local import Engines
 from tests.e2e.conftest import Site
-from tests.e2e.sounds import heard_between, prompt
+from tests.e2e.sounds import heard_between, holds, prompt, read_back
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
 
@@ -32,7 +33,7 @@ def test_b7_e09_what_a_loudspeaker_sends_back_is_not_interpreted_again(site: Sit
             await b.wait("established", timeout_s=30)
             b.send("loudspeaker", gain_db=-14.0)  # from the announcement on
             await b.wait("sound_ended", timeout_s=30)
-            await say(a, "followme/status", work)
+            await say(a, "vm-msgforwarded", work)
             (spoken,) = await site.spoken(since, 1)
             await b.wait("sound_ended", timeout_s=30, such_that=lambda event: event["last_ns"] > spoken["played_ns"])
             await asyncio.sleep(2.5)  # an utterance of the echo would be heard by now
@@ -47,18 +48,20 @@ def test_b7_e09_what_a_loudspeaker_sends_back_is_not_interpreted_again(site: Sit
     assert ended["utterances"] == {"spoken": 1}
 
 
-def test_b3_b4_a_caller_who_turns_out_to_speak_the_others_language_is_passed_through(site: Site, work: Path) -> None:
+def test_b3_b4_a_caller_who_turns_out_to_speak_the_others_language_is_passed_through(
+    site: Site, engines: Engines, work: Path
+) -> None:
     since = site.position()
 
     async def call() -> tuple[dict[str, Any], Capture, dict[str, Any]]:
         async with site.two_phones(quiet_ms=900) as (a, b):
             a.send("call", uri=site.gateway.uri("7006"))
             await b.wait("established", timeout_s=30)
-            await b.wait("sound_ended", timeout_s=30)
-            await say(a, "followme/status", work)
-            await site.spoken(since, 1)
-            await asyncio.sleep(4.0)  # both are told that they hear each other
-            said = await say(a, "vm-msgforwarded", work)
+            told = await b.wait("sound_ended", timeout_s=30)
+            await say(a, "vm-msgforwarded", work)
+            # the same words are handed on, and both are told that they hear each other from now on
+            await b.wait("sound_ended", timeout_s=30, such_that=lambda event: event["first_ns"] > told["last_ns"])
+            said = await say(a, "conf-waitforleader", work)
             await site.spoken(since, 2)
             a.send("hangup")
             await b.wait("ended", timeout_s=30)
@@ -71,7 +74,9 @@ def test_b3_b4_a_caller_who_turns_out_to_speak_the_others_language_is_passed_thr
     assert [event["on"] for event in events if event["kind"] == "passed-through"] == [True]
     records = site.utterances(since)
     assert [(record["source_lang"], record["lost"]) for record in records] == [("en", "same-language")] * 2
-    assert "forwarded" in records[1]["source_text"], "it is still in the transcript"
+    assert "leader" in records[1]["source_text"], "it is still in the transcript"
+    first_words = heard_between(heard.received, records[0]["audio_end_ns"], said["first_ns"])
+    assert holds(["forwarded"], read_back(engines, first_words, "en").text, "en"), "no word of A's was lost to B"
     meanwhile = heard_between(heard.received, said["first_ns"] + 500_000_000, said["last_ns"])
     assert 20 * np.log10(np.std(meanwhile) / 32768 + 1e-9) > -32, "B hears A's own voice, at the level of a translation"
     assert ended["languages"] == ["en", "en"]
