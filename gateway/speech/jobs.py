@@ -112,6 +112,8 @@ class Speech:
     """Pieces that came out too short or too long for their text, and were spoken again in two halves."""
     transliterated: int = 0
     """Words of a script that the voice does not read, said by their letters in Latin."""
+    unsaid: float = 0.0
+    """Share (0..1) of the text's letters that are missing in the sound: the voice's language or alphabet lacks them."""
 
 
 Result = Recognition | Translation | Speech

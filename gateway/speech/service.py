@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 import structlog
 
 from gateway.speech import local
+from gateway.speech.engines.alphabet import MOST_UNSAID
 from gateway.speech.errors import ModelMissing, QueueFull, SpeechError, TaskFailed, WorkerLost
 from gateway.speech.jobs import (
     MODEL_RATE_HZ,
@@ -109,6 +110,7 @@ class _Counts:
     lost: int = 0
     hung: int = 0
     respoken: int = 0
+    unsaid: int = 0
 
 
 class LocalTicket:
@@ -254,6 +256,7 @@ class LocalSpeechService:
             "lost": counts.lost,
             "hung": counts.hung,
             "respoken": counts.respoken,
+            "unsaid": counts.unsaid,
             "workers": [
                 {
                     "index": worker.index,
@@ -412,7 +415,11 @@ class LocalSpeechService:
             self._counts.unheard += 1
             return
         self._counts.completed += 1
-        self._counts.respoken += outcome.respoken if isinstance(outcome, Speech) else 0
+        if isinstance(outcome, Speech):
+            self._counts.respoken += outcome.respoken
+            if outcome.unsaid > MOST_UNSAID:
+                self._counts.unsaid += 1
+                log.warning("voice_lacks_letters", voice=outcome.voice, share=round(outcome.unsaid, 2))
         job.future.set_result(
             Done(outcome, entry.queued_ns, ran.started_ns, ran.done_ns, ran.cpu_ns, worker_pid=ran.worker_pid)
         )

@@ -146,6 +146,7 @@ class _Rooms(Collector):
         )
         yield _gauge("speech_utilisation", "Share of the speech workers that is busy", speech.get("utilisation"))
         yield _counter("speech_worker_restarts", "Speech workers that had to be replaced", speech.get("restarts"))
+        yield _counter("speech_unsaid", "Texts of which the voice could not say a fifth or more", speech.get("unsaid"))
         yield _gauge("state_connected", "1 when Redis answers", state.get("connected"))
         yield _counter("state_losses", "Times that Redis went away", state.get("losses"))
         yield _counter("events_dropped", "Events that a slow listener lost", events.get("dropped"))

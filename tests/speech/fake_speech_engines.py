@@ -88,7 +88,8 @@ class FakeEngines:
         if isinstance(task, RecognizeTask):
             return Recognition(task.pcm.hex(), task.language or "xx", 1.0)
         if isinstance(task, SynthesizeTask):
-            return Speech(task.text.encode("utf-16-le"), 16_000, task.language)
+            unsaid = float(task.text.removeprefix("mute:")) if task.text.startswith("mute:") else 0.0
+            return Speech(task.text.encode("utf-16-le"), 16_000, task.language, unsaid=unsaid)
         command, _, argument = task.texts[0].partition(" ")
         if command == "gate":
             pass_gate(argument)

@@ -19,6 +19,7 @@ from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
 from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
+from gateway.speech.engines.alphabet import all_said, letters
 from gateway.speech.engines.pace import Pace, left_to_do
 from gateway.speech.engines.prose import halves, marks, pieces, speakable, transliterated
 from gateway.speech.jobs import Speech
@@ -63,11 +64,13 @@ def spoken(
     units: Callable[[str], int],
     pace: Pace,
     traits: Traits,
+    unsaid: Callable[[str], float] = all_said,
 ) -> Speech:
     """Speak any text with ``speak(piece)``, which returns float sound (−1..1) at ``rate_hz``, shape ``(n,)``.
 
     ``units(piece)`` counts its phonemes, ``pace`` knows the voice, ``traits`` its engine: what that does not give of
-    the tempo is stretched here. Text without anything to say in the language gives empty PCM.
+    the tempo is stretched here. Text without anything to say in the language gives empty PCM. ``unsaid(piece)`` is the
+    share of the piece's letters that the voice's alphabet lacks.
     """
 
     def clip_of(piece: str) -> Sound:
@@ -76,7 +79,8 @@ def spoken(
         return finished(sound, rate_hz, tail_ms=traits.open_tail_ms if piece[-1].isalnum() else TAIL_MS)
 
     text, foreign = transliterated(text, language)
-    words = reading(speakable(text, language), language)
+    sayable = speakable(text, language)
+    words = reading(sayable, language)
     asked = [piece for piece in pieces(words, language, LONGEST_PIECE) if speakable(piece, language)]
     clips: list[Sound] = []
     respoken = 0
@@ -93,7 +97,9 @@ def spoken(
     pause = np.zeros(rate_hz * PAUSE_MS // 1000, dtype=np.float32)
     line = [part for clip in clips if clip.size for part in (clip, pause)][:-1]
     pcm = _to_pcm(np.concatenate(line)) if line else b""
-    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice, respoken=respoken, transliterated=foreign)
+    lost = sum(unsaid(piece) * letters(piece) for piece in asked) / max(1, letters(words))
+    kept = letters(sayable) / max(1, letters(text)) * (1.0 - lost) if letters(text) else 1.0
+    return Speech(pcm=pcm, rate_hz=rate_hz, voice=voice, respoken=respoken, transliterated=foreign, unsaid=1.0 - kept)
 
 
 def _nearer(whole: list[Sound], halved: list[Sound], expected: float) -> list[Sound]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gateway.speech.engines.alphabet import unsaid
 from gateway.speech.engines.clip import Sound, Traits, spoken
 from gateway.speech.engines.espeak import phonemes, said_phonemes
 from gateway.speech.engines.openvino_session import OpenVinoSession
@@ -98,6 +99,7 @@ class KokoroSynthesizer:
             units=units,
             traits=TRAITS,
             pace=self._paces[name, code],
+            unsaid=lambda piece: unsaid(letters(" ".join(said_phonemes(piece, code, pronounced))), self._ids),
         )
 
     def _speak(self, ipa: str, voice: str, tempo: float) -> Sound:

@@ -12,6 +12,7 @@ import numpy as np
 from piper import PiperVoice, SynthesisConfig
 from piper.config import PiperConfig
 
+from gateway.speech.engines.alphabet import unsaid
 from gateway.speech.engines.clip import Sound, Traits, spoken
 from gateway.speech.engines.onnx_session import open_session
 from gateway.speech.engines.pace import Pace
@@ -71,7 +72,7 @@ class PiperSynthesizer:
         )
 
         def speak(piece: str) -> Sound:
-            chunks = [chunk.audio_float_array for chunk in self._voice.synthesize(_marked(piece, pronounced), style)]
+            chunks = [chunk.audio_float_array for chunk in self._voice.synthesize(marked(piece, pronounced), style)]
             return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.float32)
 
         return spoken(
@@ -85,13 +86,17 @@ class PiperSynthesizer:
             units=self._units,
             traits=TRAITS,
             pace=self._paces[name],
+            unsaid=lambda piece: unsaid(self._phonemes(piece), self._voice.config.phoneme_id_map),
         )
 
     def _units(self, piece: str) -> int:
-        return sum(letter.isalpha() for sentence in self._voice.phonemize(piece) for letter in sentence)
+        return sum(letter.isalpha() for letter in self._phonemes(piece))
+
+    def _phonemes(self, piece: str) -> str:
+        return "".join(letter for sentence in self._voice.phonemize(piece) for letter in sentence)
 
 
-def _marked(piece: str, pronounced: Sequence[Spoken]) -> str:
+def marked(piece: str, pronounced: Sequence[Spoken]) -> str:
     """Piper's own notation for IPA inside of text; what a talker said never becomes that."""
     return "".join(
         f"[[{part}]]" if is_ipa else part.replace("[[", "[") for part, is_ipa in ipa_parts(piece, pronounced)
