@@ -6,8 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.set-up
 PJSUA2 := $(VENV)/.pjsua2
+COQUI  ?= cpu
 
-.PHONY: help demo test check run setup pjsua2 models system-packages clean
+.PHONY: help demo test check run setup pjsua2 models coqui system-packages clean
 
 help:
 	@echo "make demo    set everything up, run one interpreted call end to end, write the report to out/demo/"
@@ -16,6 +17,7 @@ help:
 	@echo "make run     start the gateway with config/gateway.yaml"
 	@echo "make pjsua2  build PJSIP 2.17 for 512 legs in place of the packaged 4 (some minutes, once)"
 	@echo "make models  download and verify the model bundle"
+	@echo "make coqui   Coqui's voices, in an environment of their own (2 GB; COQUI=cuda for a GPU)"
 
 demo: setup models
 	$(BIN)/gateway demo --out out/demo
@@ -49,8 +51,11 @@ $(SETUP): pyproject.toml requirements.lock scripts/setup
 models: setup
 	$(BIN)/gateway models pull
 
+coqui:
+	PYTHON=$(BIN)/python scripts/setup-coqui $(COQUI) $(VENV)-coqui
+
 system-packages:
 	scripts/test-packages
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-coqui out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -52,7 +52,7 @@ from gateway.sip.registration import Registration
 from gateway.sip.settings import SipSettings, Tls
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
 from gateway.speech.local import Engines
-from gateway.speech.manifest import load_manifest
+from gateway.speech.own_models import refuse_unaccepted
 from gateway.speech.protocols import SpeechService
 from gateway.speech.scheduler import Bounds
 from gateway.speech.service import LocalSpeechService
@@ -386,10 +386,10 @@ def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:
     names = {name for texts in known.values() for name in texts}
     folder = settings.call.prompt_dir
     recorded = load_recordings(loaded.find(folder), names, rate_hz=rate_hz) if folder else {}
-    voices = settings.speech.voices
+    voices, store = settings.speech.voices, model_store(loaded)
     return PromptBook(
         load_prompt_texts(file, list(voices), recorded),
-        {language: f"{voice}@{_model_sum(voice)}" for language, voice in voices.items()},
+        {language: f"{voice}@{_model_sum(store, voice)}" for language, voice in voices.items()},
         rate_hz=rate_hz,
         cache=prompt_cache(),
         recorded=recorded,
@@ -410,9 +410,9 @@ def check_menus(dialplan: DialPlan, prompts: PromptBook) -> None:
         raise PromptError("\n".join(faults))
 
 
-def _model_sum(voice: str) -> str:
+def _model_sum(store: ModelStore, voice: str) -> str:
     """What the model of a voice is, byte for byte: prompts of an older model under the same name are made anew."""
-    model = load_manifest().get(voice.split(":")[1])
+    model = store.manifest.get(voice.split(":")[1])
     return hashlib.sha256("".join(file.sha256 for file in model.files).encode()).hexdigest()[:16]
 
 
@@ -453,7 +453,7 @@ def worker_threads(settings: Settings) -> int:
 def model_store(loaded: Loaded) -> ModelStore:
     """The store that the settings name."""
     folder = loaded.settings.models.dir
-    return ModelStore(models_dir(loaded.find(folder) if folder else None), load_manifest())
+    return ModelStore(models_dir(loaded.find(folder) if folder else None))
 
 
 def known_models(loaded: Loaded) -> list[dict[str, Any]]:
@@ -489,6 +489,7 @@ def speech_service(loaded: Loaded) -> LocalSpeechService:
     """Workers for the settings' engines. ModelMissing, with the remedy, when the store lacks one."""
     settings = loaded.settings
     store, spec = model_store(loaded), engine_spec(settings)
+    refuse_unaccepted(map(store.manifest.get, spec.models()), settings.models.accepted_licences)
     folders = {model: store.ensure_verified(model) for model in spec.models()}
     speech = settings.speech
     level = logging.getLevelName(logging.getLogger().level).lower()  # this process's own: commands are quieter

@@ -26,7 +26,8 @@ from rich.table import Table
 from gateway.settings import SettingsError, load_settings
 from gateway.speech.carriers import Progress, Report, Stage
 from gateway.speech.errors import SpeechError
-from gateway.speech.manifest import Model
+from gateway.speech.manifest import Licence, Model, load_manifest
+from gateway.speech.own_models import licence_text, take_in
 from gateway.speech.store import Fault, ModelStore, Pulled, PullFailed, State
 
 models_app = typer.Typer(help="Fetch, list and verify the speech models.", no_args_is_help=True)
@@ -116,6 +117,52 @@ def verify_models(ids: Ids = None, as_json: Json = False, folder: Dir = None, co
                 typer.echo(f"{model}: run: gateway models pull {model}", err=True)
     if bad:
         raise typer.Exit(1)
+
+
+@models_app.command("import")
+def import_model(
+    source: Annotated[Path, typer.Argument(metavar="FOLDER", help="A Piper, Coqui VITS or XTTS voice.")],
+    model_id: Annotated[str, typer.Option("--id", help="The name by which the settings will call it.")],
+    licence: Annotated[str, typer.Option(help="Its licence, as an SPDX name.")],
+    languages: Annotated[list[str] | None, typer.Option("--language", help="What it speaks; may be repeated.")] = None,
+    note: Annotated[str, typer.Option(help="The licence in plain words.")] = "",
+    as_json: Json = False,
+    folder: Dir = None,
+    config: Config = None,
+) -> None:
+    """Take a voice of your own into the store, pinned by sha256; a .pth becomes safetensors on the way."""
+    with _told(as_json):
+        store = _store(folder, config)
+        terms = Licence(spdx=licence, note=note)
+        model = take_in(
+            source, store.folder, model_id, licence=terms, languages=languages or (), shipped=load_manifest()
+        )
+    if as_json:
+        _print_json({"ok": True, "id": model.id, "engine": model.engine, "licence": model.licence.model_dump()})
+        return
+    typer.echo(
+        f"{model.id}: taken in, {decimal(model.size_bytes)}; name it in speech.voices: {model.engine}:{model.id}"
+    )
+    if model.licence.accept:
+        typer.echo(f"{model.id}: {model.licence.spdx}: {model.licence.note}; see: gateway models licence {model.id}")
+
+
+@models_app.command("licence")
+def show_licence(
+    model_id: Annotated[str, typer.Argument(metavar="ID")],
+    as_json: Json = False,
+    folder: Dir = None,
+    config: Config = None,
+) -> None:
+    """Show a model's licence, and the texts that came with it."""
+    with _told(as_json):
+        store = _store(folder, config)
+        model = store.manifest.get(model_id)
+    text = licence_text(model, store.folder / model.id)
+    if as_json:
+        _print_json({"id": model.id, **model.licence.model_dump(), "text": text})
+    else:
+        typer.echo(text)
 
 
 def _store(folder: Path | None, config: Path | None) -> ModelStore:

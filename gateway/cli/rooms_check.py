@@ -12,10 +12,18 @@ from gateway.call.dialplan import AUTO, DialPlan, DialPlanError, load_dialplan
 from gateway.call.glossary import load_glossary
 from gateway.call.glossary_document import GlossaryError
 from gateway.call.prompts import PromptError
-from gateway.runtime import check_menus, deliveries, endpoint_plan, engine_spec, prompt_book, sip_settings
+from gateway.runtime import (
+    check_menus,
+    deliveries,
+    endpoint_plan,
+    engine_spec,
+    model_store,
+    prompt_book,
+    sip_settings,
+)
 from gateway.settings import Loaded
 from gateway.speech.errors import SpeechError
-from gateway.speech.manifest import load_manifest
+from gateway.speech.own_models import refuse_unaccepted
 
 
 def check_rooms(loaded: Loaded) -> Iterator[str]:
@@ -31,9 +39,9 @@ def check_rooms(loaded: Loaded) -> Iterator[str]:
     except StyleError as error:
         yield str(error)
     try:
-        manifest = load_manifest()
-        for model in engine_spec(settings).models():
-            manifest.get(model)
+        manifest = model_store(loaded).manifest
+        models = [manifest.get(model) for model in engine_spec(settings).models()]
+        refuse_unaccepted(models, settings.models.accepted_licences)
     except (SpeechError, ValueError) as error:
         yield f"speech: {error}"
     yield from _check_dialplan(loaded)

@@ -268,9 +268,10 @@ class Original(Section):
 
 
 class Models(Section):
-    """Where the model files lie."""
+    """Where the model files lie, and whose conditions are agreed to."""
 
     dir: Path | None = None
+    accepted_licences: tuple[str, ...] = ()
 
 
 class Redis(Section):

@@ -22,3 +22,15 @@ class WorkerLost(SpeechError):
 
 class TaskFailed(SpeechError):
     """The engine raised; the message carries its type and text."""
+
+
+class EngineMissing(ModelMissing):
+    """An optional engine is not installed."""
+
+
+class UnsafeModel(SpeechError):
+    """A model holds a file that could run code when it is loaded."""
+
+
+class LicenceNotAccepted(SpeechError):
+    """A model may be used under conditions that the settings do not accept."""

@@ -65,10 +65,11 @@ class _Strict(BaseModel):
 
 
 class Licence(_Strict):
-    """SPDX identifier and one line in plain words."""
+    """SPDX identifier and one line in plain words; ``accept``: the settings must name it before the model is used."""
 
     spdx: str = Field(min_length=1)
     note: str = ""
+    accept: bool = False
 
 
 class ModelFile(_Strict):
@@ -193,7 +194,8 @@ class Model(_Strict):
     licence: Licence
     size_bytes: Annotated[int, Field(gt=0)]
     files: Annotated[tuple[ModelFile, ...], Field(min_length=1)]
-    sources: Annotated[tuple[Source, ...], Field(min_length=1)]
+    sources: tuple[Source, ...] = ()
+    """Where it is fetched from; none for a model that was taken in from a folder."""
 
     @field_validator("id")
     @classmethod
@@ -210,6 +212,8 @@ class Model(_Strict):
         total = sum(file.size for file in self.files)
         if total != self.size_bytes:
             raise ValueError(f"size_bytes is {self.size_bytes}, its files add up to {total}")
+        if self.bundle and not self.sources:
+            raise ValueError("a model of the bundle needs a source")
         for source in self.sources:
             if isinstance(source, PackageSource) and set(source.parts) != set(paths):
                 raise ValueError(f"{source.label}: `from` must describe exactly {sorted(paths)}")

@@ -23,6 +23,7 @@ from pathlib import Path
 from gateway.speech.carriers import Carriers, Progress, Report, SourceFailed, Stage, sha256_of
 from gateway.speech.errors import ModelMissing, SpeechError
 from gateway.speech.manifest import Manifest, Model, ModelFile, PackageSource, is_pickled, load_manifest
+from gateway.speech.own_models import with_own
 
 DIR_VARIABLE = "GATEWAY__MODELS__DIR"
 STAMP = ".verified.json"
@@ -124,7 +125,7 @@ class ModelStore:
         free_bytes: Callable[[Path], int] = _disk_free,
     ) -> None:
         self.folder = models_dir(folder)
-        self.manifest = manifest or load_manifest()
+        self.manifest = manifest or with_own(load_manifest(), self.folder)
         self._free_bytes = free_bytes
 
     def path(self, model_id: str) -> Path:

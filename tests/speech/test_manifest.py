@@ -30,7 +30,7 @@ def test_the_shipped_manifest_is_sound_and_the_bundle_covers_a_whole_call() -> N
     spoken = {language for model in bundle if model.kind == "synthesizer" for language in model.languages}
     targets = {target for model in bundle for _source, target in model.pairs}
     assert targets and targets <= spoken, "what is translated into must be speakable"
-    assert all(model.licence.spdx for model in shipped.models)
+    assert all(model.licence.spdx and model.sources for model in shipped.models)
 
 
 def test_the_shipped_manifest_names_no_host() -> None:
@@ -121,7 +121,7 @@ def _source(**changes: Any) -> dict[str, Any]:
         (words(kind="oracle"), "Input should be"),
         (words(colour="red"), "Extra inputs"),
         (words(files=[entry("words.json", VOCABULARY) | {"sha256": "abc"}]), "sha256"),
-        (words(sources=[]), "at least 1"),
+        (words(sources=[], bundle=True), "needs a source"),
     ],
 )
 def test_a_faulty_entry_is_refused_by_name(model: dict[str, Any], complaint: str) -> None:

@@ -3,11 +3,11 @@
 
 A line is ``ENGINE:MODEL[:OPTION]``: ``whisper:whisper-base`` (``faster_whisper:…`` is the stock loop, to compare
 with), ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or ``ct2:MODEL:en-pt``, ``piper:piper-en_US-joe-medium`` or
-``piper:MODEL:SPEAKER``, ``kokoro:kokoro-82m-int8:jm_kumo``. MODEL is a directory of the model store with these files:
-whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox ``model.*.bin lex.*.bin vocab.*.spm`` (or
-``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and ``source.spm target.spm`` or
-``sentencepiece.bpe.model`` or ``tokenizer.json``; piper ``NAME.onnx NAME.onnx.json``; kokoro ``model.onnx vocab.json
-voices*.npz``.
+``piper:MODEL:SPEAKER``, ``kokoro:kokoro-82m-int8:jm_kumo``, ``coqui:piper-en_US-joe-medium``. MODEL is a directory of
+the model store with these files: whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox ``model.*.bin
+lex.*.bin vocab.*.spm`` (or ``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and ``source.spm
+target.spm`` or ``sentencepiece.bpe.model`` or ``tokenizer.json``; piper ``NAME.onnx NAME.onnx.json``; kokoro
+``model.onnx vocab.json voices*.npz``; coqui as piper, or ``config.json model.safetensors voice.json``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ TRANSLATORS: Mapping[str, Factory] = {
     ),
 }
 SYNTHESIZERS: Mapping[str, Factory] = {
+    "coqui": lambda model, voice, threads: _engine("coqui", "CoquiSynthesizer")(model, voice=voice, threads=threads),
     "piper": lambda model, voice, threads: _engine("piper", "PiperSynthesizer")(model, voice=voice, threads=threads),
     "kokoro": lambda model, voice, threads: _engine("kokoro", "KokoroSynthesizer")(model, voice=voice, threads=threads),
 }
