@@ -247,7 +247,8 @@ def test_cancelling_what_waits_spares_the_run_and_what_runs_is_unheard() -> None
         running = speech.submit("leg", task("running"), Priority.FINAL)
         await asyncio.sleep(0.01)
         waiting = speech.submit("leg", task("waiting"), Priority.FINAL)
-        cancelled = waiting.cancel(), running.cancel()
+        cancelled = waiting.withdraw(), running.withdraw()
+        running.cancel()
         await asyncio.sleep(5)
         return *cancelled, engines.ran, speech.statistics()["unheard"]
 
