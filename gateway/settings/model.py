@@ -237,7 +237,7 @@ class Speech(Section):
     }
     previews: bool = True
     confidence_temperature: Annotated[Seconds, Field(gt=0, le=10)] = 0.42
-    repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.3
+    repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.2
     follow_talker: bool = True
     style: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "neutral"
     styles: Path | None = None
