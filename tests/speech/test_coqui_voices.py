@@ -46,7 +46,7 @@ def joe(python: Path, model_dir: Callable[[str], Path]) -> Iterator[CoquiSynthes
 
 @pytest.fixture(scope="module")
 def tiny(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders ``voice`` and ``trap``, each a VITS with ``model.pth``."""
+    """Folders ``voice``, ``cloner`` and ``trap``, each with ``model.pth``."""
     folder = tmp_path_factory.mktemp("tiny")
     maker = Path(__file__).with_name("tiny_coqui_voices.py")
     subprocess.run([python, "-I", maker, folder], check=True, capture_output=True, timeout=110)
@@ -111,6 +111,17 @@ def test_i10_a_checkpoint_becomes_safetensors_and_i08_its_letters_are_all_it_say
         speech = voice.synthesize("Merhaba, bir dakika.", language="tr")
         assert seconds(speech) > 0.05 and speech.unsaid == 0.0  # capitals are made small by its cleaner
         assert voice.synthesize("Güneş çıktı, ağaçlar yeşil", language="tr").unsaid > MOST_UNSAID
+    finally:
+        voice.close()
+
+
+def test_s1_12_xtts_speaks_with_the_voice_of_a_sample(tiny: Path, tmp_path: Path) -> None:
+    model = take_in(tiny / "cloner", tmp_path, "cloner", licence=FREE, languages=[], shipped=load_manifest())
+    assert model.licence.accept and "voices/ana.wav" in {file.path for file in model.files}
+    voice = build("coqui:cloner:ana", SYNTHESIZERS, lambda name: tmp_path / name, 2)
+    try:
+        assert voice.capabilities.voices == {"en": ("ana",)} and voice.capabilities.rate_hz == 24_000
+        assert seconds(voice.synthesize("Hello there.", language="en")) > 0.05
     finally:
         voice.close()
 

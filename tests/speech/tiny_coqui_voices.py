@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run by Coqui's own interpreter: writes a small untrained VITS, and a trap that looks like one.
+"""Run by Coqui's own interpreter: writes small untrained models, and a trap that looks like one.
 
-The voice says noise, and takes every step that a trained one takes. ``python tiny_coqui_voices.py FOLDER`` fills
-``FOLDER/voice`` and ``FOLDER/trap``.
+They say noise, and take every step that trained ones take. ``python tiny_coqui_voices.py FOLDER`` fills
+``FOLDER/voice`` (VITS), ``FOLDER/cloner`` (XTTS) and ``FOLDER/trap``.
 """
 
 import json
@@ -10,9 +10,15 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
+import soundfile
 import torch
+from tokenizers import Tokenizer, models
 from TTS.tts.configs.vits_config import VitsConfig
+from TTS.tts.configs.xtts_config import XttsConfig
+from TTS.tts.layers.xtts.tokenizer import VoiceBpeTokenizer
 from TTS.tts.models.vits import Vits
+from TTS.tts.models.xtts import Xtts
 
 SMALL = {
     "hidden_channels": 16,
@@ -31,6 +37,19 @@ CHARACTERS = {
     "characters": "abcdefghijklmnopqrstuvwxyz",
     "phonemes": "",
 }
+SPECIAL = ["[STOP]", "[UNK]", "[SPACE]", "[START]", "[en]"]
+CLONER = {
+    "gpt_layers": 1,
+    "gpt_n_model_channels": 64,
+    "gpt_n_heads": 2,
+    "gpt_max_audio_tokens": 40,
+    "gpt_max_text_tokens": 100,
+    "gpt_max_prompt_tokens": 20,
+    "gpt_use_perceiver_resampler": True,  # as in XTTS v2
+    "decoder_input_dim": 64,
+    "gpt_start_text_token": 3,
+    "gpt_stop_text_token": 0,
+}
 
 
 class Trap:
@@ -43,8 +62,28 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
+def write_cloner(folder: Path) -> None:
+    """An XTTS with a sample of four seconds of noise to clone."""
+    (folder / "voices").mkdir(parents=True)
+    letters = [*SPECIAL, *"abcdefghijklmnopqrstuvwxyz.,!?' "]
+    tokens = Tokenizer(models.BPE(vocab={letter: n for n, letter in enumerate(letters)}, merges=[], unk_token="[UNK]"))
+    tokens.add_special_tokens(SPECIAL)
+    tokens.save(str(folder / "vocab.json"))
+    settings = {"model": "xtts", "languages": ["en"], "model_args": CLONER | {"gpt_number_text_tokens": len(letters)}}
+    (folder / "config.json").write_text(json.dumps(settings))
+    config = XttsConfig()
+    config.from_dict(settings)
+    model = Xtts(config)
+    model.tokenizer = VoiceBpeTokenizer(vocab_file=str(folder / "vocab.json"))
+    model.init_models()
+    torch.save({"model": model.state_dict()}, folder / "model.pth")
+    noise = np.random.default_rng(1).normal(0, 0.1, 4 * 22_050)
+    soundfile.write(folder / "voices" / "ana.wav", noise, 22_050)
+
+
 def main(folder: Path) -> None:
     torch.manual_seed(5)
+    write_cloner(folder / "cloner")
     vocabulary = 2 + len(CHARACTERS["punctuations"]) + len(CHARACTERS["characters"])
     config = VitsConfig()
     settings = {"model": "vits", "text_cleaner": "basic_cleaners", "use_phonemes": False, "characters": CHARACTERS}

@@ -156,12 +156,13 @@ class XttsVoice:
         samples = sorted(folder.glob("voices/*.wav"))
         if not samples:
             raise ValueError("XTTS speaks in the voice of a sample: put voices/NAME.wav, 6 to 30 s, into the model")
-        self._xtts = Xtts.init_from_config(config)
+        self._xtts = Xtts(config)
         self._xtts.tokenizer = VoiceBpeTokenizer(vocab_file=str(folder / "vocab.json"))
         self._xtts.init_models()
         self._xtts.load_state_dict(_weights(folder), strict=True)
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._xtts.eval().to(self._device)
+        self._xtts.eval()  # returns nothing, unlike torch's; it also makes the decoder's loop
+        self._xtts.to(self._device)
         self._cloned = [self._clone(sample) for sample in samples]
         self.about = {
             "rate_hz": int(config.model_args.output_sample_rate),
