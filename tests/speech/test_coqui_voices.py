@@ -86,6 +86,9 @@ def test_the_process_has_nobody_to_ask_and_ends_with_its_owner(joe: CoquiSynthes
     os.kill(before or 0, 9)
     assert seconds(joe.synthesize("One moment.", language="en")) > 0.3, "it is started again"
     assert process.pid != before
+    assert process._process is not None and process._line is not None
+    process._line.close()  # as when its worker was killed
+    assert process._process.wait(timeout=20) == 0
 
 
 def test_i09_it_starts_with_closed_standard_streams(python: Path, model_dir: Callable[[str], Path]) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -304,6 +305,7 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["serve", descriptor, folder, threads]:
             serve(Connection(int(descriptor)), Path(folder), int(threads))
+            os._exit(0)  # nobody is left to hear: torch's orderly end takes seconds
         case ["convert", source, target]:
             convert(Path(source), Path(target))
         case _:
