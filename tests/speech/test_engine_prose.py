@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.speech.engines.espeak import phonemes
 from gateway.speech.engines.mt_text import pair_of, translate_whole
-from gateway.speech.engines.prose import base_language, halves, pieces, sentences, speakable, transliterated
+from gateway.speech.engines.prose import (
+    base_language,
+    halves,
+    language_data,
+    pieces,
+    sentences,
+    speakable,
+    transliterated,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -141,3 +150,8 @@ def test_pair_of_names_the_remedy() -> None:
     assert pair_of("firefox-en-pt") == ("en", "pt")
     with pytest.raises(ValueError, match="en-pt"):
         pair_of("nllb")
+
+
+@pytest.mark.parametrize("language", sorted(language_data()["espeak"]))
+def test_every_language_of_the_table_has_a_voice_in_espeak_ng(language: str) -> None:
+    assert any(phonemes("1, 2, 3.", language))
