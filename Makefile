@@ -23,7 +23,7 @@ demo: setup models
 	$(BIN)/gateway demo --out out/demo
 
 test: setup models system-packages
-	$(BIN)/python -m pytest
+	scripts/run-tests
 
 check: setup
 	$(BIN)/ruff check .

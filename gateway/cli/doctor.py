@@ -28,7 +28,7 @@ from gateway.state.errors import StateUnavailable
 from gateway.telemetry.logs import configure_logging
 
 MEDIA_MB = 130  # what the media process may take, and each worker with the bundle's models
-WORKER_MB = 1500
+WORKER_MB = 1800
 
 Verdict = Literal["ok", "warn", "fail"]
 
