@@ -25,8 +25,8 @@ sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # 
 
 import openvino  # noqa: E402
 
-# Kernels are made for each new length of sentence. Measured: with thousands kept, 60 sentences left 1 GB behind and were
-# no faster; with none, memory stays flat, and a short piece takes a tenth longer; 200 cost 280 MB in all.
+# Kernels are made for each new length of sentence. Measured: with thousands kept, 60 sentences left 1 GB behind and
+# were no faster; with none, memory stays flat, and a short piece takes a tenth longer; 200 cost 280 MB in all.
 _KERNELS_KEPT = "200"
 
 
