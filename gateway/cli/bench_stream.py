@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +18,7 @@ from gateway.bench.long_bench import bench_long
 from gateway.bench.stream_bench import SEED, StreamOptions, bench_stream
 from gateway.bench.tail_bench import bench_tail
 from gateway.bench.talk import progress
-from gateway.cli.errors import told
-from gateway.settings import Loaded, load_settings
-from gateway.telemetry.logs import configure_logging
+from gateway.cli.bench_run import run_bench
 
 Config = Annotated[Path | None, typer.Option("--config", help="Settings file instead of the usual one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -45,7 +42,7 @@ def stream(
 ) -> None:
     """A continuous dialogue: how late and how right the words are."""
     options = StreamOptions(language, target, mode, seconds, legs, real, plain, seed)
-    report = _run(config, lambda loaded: bench_stream(loaded, options, say=progress, events=events))
+    report = run_bench(config, lambda loaded: bench_stream(loaded, options, say=progress, events=events))
     _show(report, as_json, _print_stream)
     if not report["segments"] or report["duplicates"]["segment_ids"]:
         raise typer.Exit(1)
@@ -61,7 +58,7 @@ def long(
     as_json: Json = False,
 ) -> None:
     """A monologue without pauses, in virtual time: does the interpreter keep up?"""
-    report = _run(
+    report = run_bench(
         config,
         lambda loaded: bench_long(
             loaded, minutes=minutes, language=language, target=target, mode=mode, seed=seed, say=progress
@@ -82,7 +79,7 @@ def tail(
     as_json: Json = False,
 ) -> None:
     """How much silence to keep behind the last speech, on a continuous line."""
-    report = _run(
+    report = run_bench(
         config,
         lambda loaded: bench_tail(
             loaded,
@@ -105,7 +102,7 @@ def confidence(
     as_json: Json = False,
 ) -> None:
     """Is the recogniser right as often as it says? Fits a temperature and reports on held-out speech."""
-    report = _run(
+    report = run_bench(
         config,
         lambda loaded: bench_confidence(loaded, utterances=utterances, language=language, seed=seed, say=progress),
     )
@@ -117,18 +114,6 @@ def _show(report: dict[str, Any], as_json: bool, table: Callable[[dict[str, Any]
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         table(report)
-
-
-def _run(config: Path | None, bench: Callable[[Loaded], dict[str, Any]]) -> dict[str, Any]:
-    """Load the settings and run a bench; its failure is a line and exit status 1."""
-    with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        try:
-            return bench(loaded)
-        except ValueError as error:
-            typer.echo(f"gateway: the bench failed: {error}", err=True)
-            raise typer.Exit(1) from None
 
 
 def _print_stream(report: dict[str, Any]) -> None:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +14,7 @@ from rich.table import Table
 from gateway.bench.prosody_bench import bench_prosody
 from gateway.bench.talk import progress
 from gateway.bench.voice_bench import bench_voices
-from gateway.cli.errors import told
-from gateway.settings import Loaded, load_settings
-from gateway.telemetry.logs import configure_logging
+from gateway.cli.bench_run import run_bench
 
 COLUMNS = ("first_audio_s", "rtf", "readback_wer_8k", "readback_wer_16k", "loudness_db", "alias_db", "gaps")
 
@@ -30,7 +26,7 @@ def voice(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """How soon, how fast, how loud and how intelligible each voice speaks; and whether bursts tear its clauses."""
-    report = _run(config, lambda loaded: bench_voices(loaded, texts=texts, out=out, say=progress))
+    report = run_bench(config, lambda loaded: bench_voices(loaded, texts=texts, out=out, say=progress))
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -47,7 +43,7 @@ def prosody(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """How like its talker a voice sounds, by itself and when it follows; beside a human interpreter."""
-    report = _run(
+    report = run_bench(
         config, lambda loaded: bench_prosody(loaded, source=source, target=target, prompts=prompts, say=progress)
     )
     if as_json:
@@ -59,18 +55,6 @@ def prosody(
     for name, one in report["against_source"].items():
         table.add_row(name.replace("_", ", "), *(str(value) for value in one.values()))
     Console(highlight=False).print(table)
-
-
-def _run(config: Path | None, bench: Callable[[Loaded], dict[str, Any]]) -> dict[str, Any]:
-    """Load the settings and run a bench; its failure is a line and exit status 1."""
-    with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        try:
-            return bench(loaded)
-        except ValueError as error:
-            typer.echo(f"gateway: the bench failed: {error}", err=True)
-            raise typer.Exit(1) from None
 
 
 def _print(report: dict[str, Any]) -> None:
