@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +15,8 @@ from rich.table import Table
 from gateway.bench.ear_bench import bench_ear
 from gateway.bench.gateway_process import GatewayFailed
 from gateway.cli import bench_churn, bench_media, bench_soak, bench_stream, bench_terms, bench_voice
+from gateway.cli.bench_run import quiet_settings
 from gateway.cli.errors import told
-from gateway.settings import load_settings
-from gateway.telemetry.logs import configure_logging
 
 bench_app = typer.Typer(help="Measure this machine with real calls.", no_args_is_help=True)
 
@@ -56,8 +54,7 @@ def ear(
     """Ear latency of simultaneous interpreted calls, beside a plain pipeline in the same run."""
     console = Console(stderr=True, highlight=False)
     with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
+        loaded = quiet_settings(config)
         try:
             report = asyncio.run(
                 bench_ear(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +15,8 @@ from gateway.bench.churn import Churned, Footprint
 from gateway.bench.churn import churn as run_churn
 from gateway.bench.gateway_process import GatewayFailed, GatewayProcess
 from gateway.bench.phone_process import PhoneError
+from gateway.cli.bench_run import settings_with_models
 from gateway.cli.errors import told
-from gateway.runtime import engine_spec, model_store
-from gateway.settings import load_settings
-from gateway.telemetry.logs import configure_logging
 
 NUMBER = "7001"
 NOWHERE = "sip:nobody@127.0.0.1:9"
@@ -35,11 +32,7 @@ def churn(
     """Memory, threads, handles and Redis keys of a gateway through many short calls."""
     console = Console(stderr=True, highlight=False)
     with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        store = model_store(loaded)
-        for model in engine_spec(loaded.settings).models():
-            store.ensure_verified(model)
+        loaded = settings_with_models(config)
     source, target = (list(loaded.settings.speech.voices) * 2)[:2]
     route = {"number": NUMBER, "from": source, "to": target, "destination": NOWHERE}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -20,10 +19,8 @@ from gateway.bench.phone_process import PhoneError
 from gateway.bench.soak import Soaked
 from gateway.bench.soak import soak as run_soak
 from gateway.cli.bench_churn import NOWHERE, footprint_line
+from gateway.cli.bench_run import settings_with_models
 from gateway.cli.errors import told
-from gateway.runtime import engine_spec, model_store
-from gateway.settings import load_settings
-from gateway.telemetry.logs import configure_logging
 
 TALK, SHORT = "7001", "7002"
 
@@ -38,11 +35,7 @@ def soak(
     """One long conversation and many short calls: slopes of memory, threads, handles and Redis keys."""
     console = Console(stderr=True, highlight=False)
     with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        store = model_store(loaded)
-        for model in engine_spec(loaded.settings).models():
-            store.ensure_verified(model)
+        loaded = settings_with_models(config)
     script = load_script("bench")
     port = b_ports(1)[0]
     talk = route(script, port, TALK)

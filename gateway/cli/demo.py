@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,10 +16,8 @@ from rich.table import Table
 from gateway.bench.demo import run_demo
 from gateway.bench.gateway_process import GatewayFailed
 from gateway.bench.phone_process import PhoneError
+from gateway.cli.bench_run import settings_with_models
 from gateway.cli.errors import told
-from gateway.runtime import engine_spec, model_store
-from gateway.settings import load_settings
-from gateway.telemetry.logs import configure_logging
 
 
 def demo(
@@ -32,11 +29,7 @@ def demo(
     """Start a gateway, let two simulated telephones talk through it, and measure at their ears."""
     console = Console(stderr=as_json, highlight=False)
     with told():
-        loaded = load_settings(config, os.environ)
-        configure_logging("error", loaded.settings.log.format, pii=False)
-        store = model_store(loaded)
-        for model in engine_spec(loaded.settings).models():
-            store.ensure_verified(model)
+        loaded = settings_with_models(config)
 
         def show(event: dict[str, Any]) -> None:
             if event["kind"] == "utterance" and not as_json:
