@@ -19,21 +19,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import structlog
 
 from gateway.audio.frames import Frame
-from gateway.audio.playout import Clip, ClipKind
+from gateway.audio.playout import ClipKind
 from gateway.call import termination
 from gateway.call.controls import Controls
 from gateway.call.cue import WaitingCue
 from gateway.call.desk import Desk
+from gateway.call.detail import detail_record, effective
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
 from gateway.call.party import Party
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, INTERPRETED, ON_HOLD, SAME_LANGUAGE
 from gateway.call.reception import Reception
 from gateway.call.recording import CallRecorder
+from gateway.call.ringback import ring_back
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
 from gateway.call.transfer import Transfers
@@ -43,10 +44,6 @@ from gateway.state import call_scope, trunk_scope
 log = structlog.get_logger(__name__)
 
 TICK_S = 0.1
-RINGBACK_HZ = 425  # ITU-T E.180: 1 s on, 4 s off
-RINGBACK_ON_S = 1.0
-RINGBACK_PERIOD_S = 5.0
-RINGBACK_LEVEL = 2000  # of 32767: −24 dBFS, as loud as a quiet voice
 HOLD = "hold"
 EARLY_NS = 200_000_000  # sound and answer come together, unless there was early media
 EARLY_TAIL_MS = 80  # what the jitter buffer may still hold of it; nobody says hello that soon
@@ -64,7 +61,7 @@ class Call:
         self.match = match
         self.ending: Ending | None = None
         self.phase = CallPhase.SETUP
-        self._desk = desk
+        self.desk = desk
         scopes = (call_scope(call_id), *((trunk_scope(match.trunk),) if match.trunk else ()))
         self._booth = replace(desk.booth, glossary=lambda: desk.glossaries.current(scopes))
         self._loop = asyncio.get_running_loop()
@@ -93,11 +90,12 @@ class Call:
             clock=self._booth.clock,
             original=desk.ducking.on,
         )
-        self._started_at = time.time()
-        self._bridged_at = 0.0
+        self.started_at = time.time()
+        self.bridged_at = 0.0
+        """Wall clock, seconds; 0 before the parties can talk."""
         self._active_ns = 0  # when the parties could last begin to speak: bridged, or back from hold
         self._tasks: set[asyncio.Task[None]] = set()
-        self._transfers = Transfers(call_id, desk, self)
+        self.transfers = Transfers(call_id, desk, self)
         self.utterances: Counter[str] = Counter()
         self.controls_used: Counter[str] = Counter()
         if match.first is None:
@@ -106,7 +104,7 @@ class Call:
     def _party(self, side: str, leg: str, language: str) -> Party:
         recorder = self._recorder
         tap = (lambda pcm, first: recorder.heard(side, pcm, first)) if recorder else None
-        desk = self._desk
+        desk = self.desk
         party = Party(side, leg, language, self._sound_came, tap, desk.ducking, desk.comfort_dbfs, self._rate_hz)
         party.cue = WaitingCue(round(desk.waiting_cue_s * 1e9))
         return party
@@ -142,12 +140,12 @@ class Call:
 
     def legs(self) -> tuple[str, ...]:
         """The ids of both legs, and of all that took or were to take the place of one."""
-        return self.a.line, self.b.line, *self._transfers.legs
+        return self.a.line, self.b.line, *self.transfers.legs
 
     def on_sip(self, event: SipEvent) -> None:
         """Take an event of one of the legs."""
         party = self._party_of(event.leg)
-        if self._transfers.on_sip(self._party_of, event) or party is None:
+        if self.transfers.on_sip(self._party_of, event) or party is None:
             return
         match event:
             case Ringing():
@@ -208,16 +206,16 @@ class Call:
         if passing is self._passing or self.phase is not CallPhase.BRIDGED:
             return
         self._passing = passing
-        self._desk.publish("passed-through", self.call_id, on=passing, language=self.a.language)
+        self.desk.publish("passed-through", self.call_id, on=passing, language=self.a.language)
         log.info("passed_through" if passing else "interpreted_again", call=self.call_id)
         for party in (self.a, self.b):
             name = SAME_LANGUAGE if passing else INTERPRETED
-            party.prompt(name, self._desk.booth.prompts.clip(party.language, name))
+            party.prompt(name, self.desk.booth.prompts.clip(party.language, name))
 
     def changed(self) -> None:
         """Tell the listeners and the register what was set from outside."""
-        self._desk.publish("call-changed", self.call_id, effective=self._effective())
-        self._desk.register.put_call(self.call_id, self.record())
+        self.desk.publish("call-changed", self.call_id, effective=effective(self))
+        self.desk.register.put_call(self.call_id, self.record())
 
     def _hold(self, party: Party, *, held: bool) -> None:
         """While one party is on hold nobody is interpreted: it does not listen, and its music is not speech (A01).
@@ -234,9 +232,9 @@ class Call:
                 direction.resume(f"{HOLD}-{party.side}")
         other = self.other(party)
         if self._is_up(other) and held:
-            other.prompt(ON_HOLD, self._desk.booth.prompts.clip(other.language, ON_HOLD))
+            other.prompt(ON_HOLD, self.desk.booth.prompts.clip(other.language, ON_HOLD))
         self._active_ns = self._booth.clock()
-        self._desk.publish("call-held" if held else "call-resumed", self.call_id, leg=party.side)
+        self.desk.publish("call-held" if held else "call-resumed", self.call_id, leg=party.side)
         self._changed.set()
 
     def _pressed(self, party: Party, key: str) -> None:
@@ -251,11 +249,11 @@ class Call:
     def _pass_on(self, presser: Party, keys: str) -> None:
         other = self.b if presser is self.a else self.a
         if self._is_up(other):
-            self._desk.user_agent.send_digits(other.leg, keys)
+            self.desk.user_agent.send_digits(other.leg, keys)
 
     def _tell_control(self, kind: str, data: dict[str, Any]) -> None:
         self.controls_used[data["control"]] += 1
-        self._desk.publish(kind, self.call_id, **data)
+        self.desk.publish(kind, self.call_id, **data)
         self.changed()
 
     def _sound_came(self) -> None:
@@ -269,21 +267,21 @@ class Call:
         """Somebody else has taken a party's place: they hear nothing said before, and are told what this is."""
         self.direction_to(party).cut()
         self._hold(party, held=not active)
-        if self._desk.disclosure:
-            party.prompt(CALLEE_DISCLOSURE, self._desk.booth.prompts.clip(party.language, CALLEE_DISCLOSURE))
+        if self.desk.disclosure:
+            party.prompt(CALLEE_DISCLOSURE, self.desk.booth.prompts.clip(party.language, CALLEE_DISCLOSURE))
         self._changed.set()
 
     def left_alone(self, party: Party, ending: Ending) -> None:
         """A party has left, and its successor did not come: the other one hears why."""
         self._end_with(ending)
         other = self.other(party)
-        other.prompt(ending.reason, self._desk.booth.prompts.clip(other.language, ending.reason))
+        other.prompt(ending.reason, self.desk.booth.prompts.clip(other.language, ending.reason))
         self.direction_from(party).stop()
         self._apply(party, LegEvent.END)
 
     def ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
         """Let a party hear that somebody's telephone rings."""
-        self._spawn(self._ring_back(party, rings, waits))
+        self._spawn(ring_back(party, rings, waits))
 
     def other(self, party: Party) -> Party:
         """The other side."""
@@ -297,7 +295,7 @@ class Call:
         ears.add_done_callback(self._ears_ended)
         self._publish_start()
         try:
-            async with asyncio.timeout(self._desk.limits.longest_s):
+            async with asyncio.timeout(self.desk.limits.longest_s):
                 await self._connect()
                 await self._until(lambda: self.phase is CallPhase.ENDED)
         except TimeoutError:
@@ -318,7 +316,7 @@ class Call:
             self.end(termination.INTERNAL_ERROR)
 
     async def _connect(self) -> None:
-        a, b, desk = self.a, self.b, self._desk
+        a, b, desk = self.a, self.b, self.desk
         if self.match.first is None:
             if a.machine.state is not LegState.OFFERED:
                 return  # given up before we came to it
@@ -363,13 +361,13 @@ class Call:
 
     async def _dial(self, party: Party, uri: str) -> None:
         """Ring a telephone until it is answered, refuses, or the patience is over."""
-        user_agent = self._desk.user_agent
+        user_agent = self.desk.user_agent
         user_agent.dial(party.leg, uri)
         user_agent.attach(party.leg, party.ring, party.playout)
         self._apply(party, LegEvent.DIAL)
         waiting = (LegState.DIALLING, LegState.RINGING)
         try:
-            async with asyncio.timeout(self._desk.limits.ring_timeout_s):
+            async with asyncio.timeout(self.desk.limits.ring_timeout_s):
                 await self._until(lambda: party.machine.state not in waiting)
         except TimeoutError:
             if party is self.b:
@@ -377,17 +375,6 @@ class Call:
             else:
                 self._end_with(termination.CALLER_NO_ANSWER)
             self._hang_up(party)
-
-    async def _ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
-        """A party hears that it rings, as on any telephone."""
-        samples = np.arange(int(RINGBACK_ON_S * self._rate_hz))
-        tone = (RINGBACK_LEVEL * np.sin(2 * np.pi * RINGBACK_HZ * samples / self._rate_hz)).astype(np.int16)
-        while waits():
-            if rings():
-                party.playout.enqueue(Clip("ring-back", ClipKind.CUE, tone))
-                await asyncio.sleep(RINGBACK_PERIOD_S)
-            else:
-                await asyncio.sleep(TICK_S)
 
     async def _listen(self) -> None:
         """Feed both directions as sound comes; look after queues and stamps ten times a second."""
@@ -433,7 +420,7 @@ class Call:
         self._apply(party, LegEvent.END)
 
     def _hang_up_on_silence(self) -> None:
-        limit_s = self._desk.limits.silence_s
+        limit_s = self.desk.limits.silence_s
         if not limit_s or self.phase is not CallPhase.BRIDGED or self.a.held or self.b.held:
             return
         if self.controls.paused:  # they may well be talking, only not to the interpreter
@@ -446,7 +433,7 @@ class Call:
         """There will be no other party: say so to the caller, who is then hung up on by the call table."""
         self._end_with(ending)
         self.a.playout.flush(ClipKind.CUE)
-        self.a.prompt(ending.reason, self._desk.booth.prompts.clip(self.a.language, ending.reason))
+        self.a.prompt(ending.reason, self.desk.booth.prompts.clip(self.a.language, ending.reason))
 
     def _end_with(self, ending: Ending) -> None:
         if self.ending is None:  # the first cause is the cause
@@ -459,12 +446,12 @@ class Call:
         self._apply(party, LegEvent.HANGUP)
         if state is LegState.IDLE:
             return
-        if self._transfers.give_up(party):
+        if self.transfers.give_up(party):
             self._apply(party, LegEvent.END)
             return
         ending = self.ending or termination.INTERNAL_ERROR
         code = ending.sip_code if state in (LegState.OFFERED, LegState.ANSWERING) else 0
-        self._desk.user_agent.hangup(party.leg, code, headers=ending.sip_headers())
+        self.desk.user_agent.hangup(party.leg, code, headers=ending.sip_headers())
 
     async def _hang_up_after_speech(self, party: Party) -> None:
         """Let the one who stays hear the last words, or the reason, to the end; on hold nobody listens."""
@@ -472,10 +459,10 @@ class Call:
 
         def heard() -> bool:
             heard_out = direction.over and party.playout.is_idle()
-            return heard_out or party.held or self._transfers.left(party) or not self._is_up(party)
+            return heard_out or party.held or self.transfers.left(party) or not self._is_up(party)
 
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._desk.limits.last_words_s):
+            async with asyncio.timeout(self.desk.limits.last_words_s):
                 await self._until(heard)
         self._hang_up(party)
 
@@ -497,9 +484,9 @@ class Call:
             await asyncio.to_thread(self._recorder.close)
         self._end_with(termination.INTERNAL_ERROR)
         record = self.record()
-        self._desk.register.end_call(self.call_id)
-        self._desk.glossaries.forget(call_scope(self.call_id))
-        self._desk.publish("call-ended", self.call_id, **record)
+        self.desk.register.end_call(self.call_id)
+        self.desk.glossaries.forget(call_scope(self.call_id))
+        self.desk.publish("call-ended", self.call_id, **record)
         log.info("call_ended", call=self.call_id, result=record["result"], reason=record["reason"])
 
     # --- small parts --------------------------------------------------------------------------------------------
@@ -516,7 +503,7 @@ class Call:
         party.machine.apply(event)
         if party.machine.state is LegState.UP and not party.was_up:
             party.was_up = True
-            self._transfers.permit(party)
+            self.transfers.permit(party)
             if self._reception is None:  # what is said in the menu is for the menu
                 early = 0 < party.sound_since_ns < self._booth.clock() - EARLY_NS
                 self.direction_from(party).listen(EARLY_TAIL_MS if early else 0)
@@ -534,11 +521,11 @@ class Call:
     def _enter(self, phase: CallPhase) -> None:
         self.phase = phase
         if phase is CallPhase.BRIDGED:
-            self._bridged_at, self._active_ns = time.time(), self._booth.clock()
+            self.bridged_at, self._active_ns = time.time(), self._booth.clock()
             self.a.playout.flush(ClipKind.CUE)
-        self._desk.publish("call-phase", self.call_id, phase=phase.value)
+        self.desk.publish("call-phase", self.call_id, phase=phase.value)
         if phase is not CallPhase.ENDED:
-            self._desk.register.put_call(self.call_id, self.record())
+            self.desk.register.put_call(self.call_id, self.record())
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -552,45 +539,18 @@ class Call:
 
     def _publish_start(self) -> None:
         log.info("call_started", call=self.call_id, route=self.match.route.name)
-        self._desk.publish(
+        self.desk.publish(
             "call-started",
             self.call_id,
             route=self.match.route.name,
-            effective=self._effective(),
+            effective=effective(self),
         )
-
-    def _effective(self) -> dict[str, Any]:
-        """The settings in force for this call (SPEC S4.5)."""
-        return {
-            "a_to_b": self.a_to_b.wanted().as_echo(),
-            "b_to_a": self.b_to_a.wanted().as_echo(),
-            "endpoint": self._desk.booth.endpoint.as_echo(),
-            "disclosure": self._desk.disclosure,
-        }
 
     def _publish_utterance(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "utterance":
             self.utterances[data["outcome"]] += 1
-        self._desk.publish(kind, self.call_id, **data)
+        self.desk.publish(kind, self.call_id, **data)
 
     def record(self) -> dict[str, Any]:
         """The call's detail record so far: JSON-ready, without numbers or words of anybody."""
-        now = time.time()
-        return {
-            "route": self.match.route.name,
-            "languages": [self.a.language, self.b.language],
-            "mode": self.a_to_b.wanted().mode,
-            "phase": self.phase.value,
-            "paused": self.a_to_b.paused,
-            "started_at": round(self._started_at, 3),
-            "bridged_s": round(now - self._bridged_at, 3) if self._bridged_at else 0.0,
-            "duration_s": round(now - self._started_at, 3),
-            "result": self.ending.result.value if self.ending else None,
-            "reason": self.ending.reason if self.ending else None,
-            "codecs": [self.a.codec, self.b.codec],
-            "transfers": len(self._transfers.legs),
-            "utterances": dict(self.utterances),
-            "controls": dict(self.controls_used),
-            "directions": {"a_to_b": self.a_to_b.statistics(), "b_to_a": self.b_to_a.statistics()},
-            "parties": {"a": self.a.statistics(), "b": self.b.statistics()},
-        }
+        return detail_record(self)
