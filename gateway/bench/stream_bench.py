@@ -8,17 +8,14 @@ plain pipeline hears each utterance on its own, cut by hand: its word error rate
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gateway.audio.resample import resample
 from gateway.bench.corpus import Line, Placed, human_prompts, lay
 from gateway.bench.demo import Say
+from gateway.bench.plain_hearing import beside_plain, plain_groups, plain_recognizer
 from gateway.bench.sdp import RATE_HZ
 from gateway.bench.simulate import load_average
 from gateway.bench.stream_figures import (
@@ -26,27 +23,20 @@ from gateway.bench.stream_figures import (
     Segment,
     final_delays_s,
     grouped,
-    recall_of,
-    recalled,
     repeated_at_joins,
-    share,
+    rounded,
     spread,
     stream_laal_s,
-    word_errors,
+    word_figures,
 )
 from gateway.bench.talk import SIDES, Talk, hold, in_real_time, in_virtual_time
 from gateway.call.desk import Booth
-from gateway.runtime import model_store, worker_threads
 from gateway.settings import Loaded
-from gateway.speech.engines.registry import RECOGNIZERS, build
-from gateway.speech.jobs import MODEL_RATE_HZ
-from gateway.speech.protocols import Recognizer
-from gateway.text.normal import corpus_wer, errors, normal_words
+from gateway.text.normal import normal_words
 
 PAUSE_MS = (600, 4000)
 SEED = 20_240
 PREVIEW = "preview"
-MOST_MISSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +85,8 @@ def bench_stream(loaded: Loaded, options: StreamOptions, *, say: Say, events: Pa
     report |= figures(lines, talk, options.language, options.target)
     if options.plain:
         say("the plain pipeline hears the same utterances")
-        report["plain_wer"] = plain_wer(lines, options.language, plain_recognizer(loaded), say)
+        plain = plain_groups(lines, options.language, lambda: plain_recognizer(loaded), say)
+        report["plain"] = beside_plain(groups_of(lines, talk), plain, options.language)
     return report | {"load_average": [before, load_average()]}
 
 
@@ -133,14 +124,16 @@ def emissions_of(talk: Talk, side: str) -> list[Emission]:
     return found
 
 
+def groups_of(lines: Sequence[Line], talk: Talk) -> list[list[Group]]:
+    """Of each line, its utterances and the segments that were recognised of them."""
+    return [grouped(line.placed, segments_of(talk, side)) for side, line in zip(SIDES, lines, strict=False)]
+
+
 def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> dict[str, Any]:
     """Every figure of the talk, JSON-ready."""
     by_side = dict(zip(SIDES, lines, strict=False))
-    segments = {side: segments_of(talk, side) for side in by_side}
-    groups = {side: grouped(line.placed, segments[side]) for side, line in by_side.items()}
-    everything = [group for each in groups.values() for group in each]
-    recalls = [one for group in everything for one in recalled(group, language)]
-    edits, words = word_errors(everything, language)
+    groups = groups_of(lines, talk)
+    everything = [group for each in groups for group in each]
     finals = [told.data["segment_id"] for told in talk.of("heard")]
     records = [told.data["segment_id"] for told in talk.of("utterance")]
     lost = [told.data for told in talk.told if told.kind == "lost" or told.data.get("lost")]
@@ -158,36 +151,19 @@ def figures(lines: Sequence[Line], talk: Talk, language: str, target: str) -> di
         "previews": len(talk.of(PREVIEW)),
         "audio_end_to_heard": spread(heard_delays_s(talk, by_side)),
         "stop_to_terminal_s": [None if ns is None else round(ns / 1e9, 3) for ns in stops],
-        "wer": share(edits, words),
-        "first_word_recall": _rounded(recall_of(recalls, 0)),
-        "last_word_recall": _rounded(recall_of(recalls, -1)),
-        "unheard_utterances": sum(not any(one.words) for one in recalls),
+        **word_figures(everything, language),
         "asked_to_repeat": len(talk.of("unclear")),
-        "misses": misses(everything, language),
         "duplicates": {
             "segment_ids": len(finals) - len(set(finals)) + len(records) - len(set(records)),
-            "joins": sum(repeated_at_joins(each, language) for each in groups.values()),
+            "joins": sum(repeated_at_joins(each, language) for each in groups),
         },
         "lost": len(lost),
         "lost_reasons": _counted(data.get("lost") or data.get("reason") for data in lost),
-        "cpu_s_per_audio_s": _rounded(talk.cpu_s / speech_s),
-        "cpu_s_per_line_s": _rounded(talk.cpu_s / lines[0].seconds),
+        "cpu_s_per_audio_s": rounded(talk.cpu_s / speech_s),
+        "cpu_s_per_line_s": rounded(talk.cpu_s / lines[0].seconds),
         **translation_figures(talk, by_side),
         "speech_service": talk.speech,
     }
-
-
-def misses(groups: Sequence[Group], language: str) -> list[dict[str, Any]]:
-    """What was said and what was recognised, where they differ; the first `MOST_MISSES`."""
-    wrong = (group for group in groups if errors(group.reference, group.hypothesis, language)[0])
-    return [
-        {
-            "prompts": [placed.name for placed in group.placed],
-            "reference": group.reference,
-            "hypothesis": group.hypothesis,
-        }
-        for group in islice(wrong, MOST_MISSES)
-    ]
 
 
 def translation_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
@@ -215,8 +191,8 @@ def laal_figures(talk: Talk, by_side: dict[str, Line]) -> dict[str, Any]:
                 if lagging is not None:
                     into.append(lagging)
     return {
-        "stream_laal_text_s": _rounded(_mean(text)),
-        "stream_laal_sound_s": _rounded(_mean(sound)),
+        "stream_laal_text_s": rounded(_mean(text)),
+        "stream_laal_sound_s": rounded(_mean(sound)),
         "stream_laal_utterances": len(text),
     }
 
@@ -269,31 +245,6 @@ def write_events(path: Path, talk: Talk) -> None:
         file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in event_lines(talk))
 
 
-# --- the plain pipeline -------------------------------------------------------------------------------------------
-
-
-def plain_recognizer(loaded: Loaded) -> Callable[[], Recognizer]:
-    """The settings' model in faster-whisper's own loop, to be loaded when it is needed."""
-    model = loaded.settings.speech.recognizer.split(":")[1]
-    store, threads = model_store(loaded), worker_threads(loaded.settings)
-    return lambda: build(f"faster_whisper:{model}", RECOGNIZERS, store.ensure_verified, threads)
-
-
-def plain_wer(lines: Sequence[Line], language: str, make: Callable[[], Recognizer], say: Say) -> float:
-    """Word error rate of whole utterances, each cut out of the line by hand with 300 ms around it."""
-    recognizer = make()
-    pairs = []
-    for line in lines:
-        for placed in line.placed:
-            margin = RATE_HZ * 3 // 10
-            cut = line.pcm[max(0, placed.first_sample - margin) : placed.last_sample + margin]
-            pcm = resample(np.ascontiguousarray(cut), RATE_HZ, MODEL_RATE_HZ)
-            pairs.append((placed.text, recognizer.recognize(pcm.tobytes(), language=language).text))
-            if len(pairs) % 20 == 0:
-                say(f"plain: {len(pairs)} utterances")
-    return round(corpus_wer(pairs, language), 4)
-
-
 # --- small parts --------------------------------------------------------------------------------------------------
 
 
@@ -309,10 +260,6 @@ def _belongs(one: Emission, placed: Placed) -> bool:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def _counted(reasons: Iterable[str | None]) -> dict[str, int]:

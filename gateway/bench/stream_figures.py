@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from gateway.bench.corpus import Placed
-from gateway.text.normal import normal_words
+from gateway.text.normal import errors, normal_words
 
 LEAST_SHARED_SAMPLES = 800  # 100 ms at 8 kHz: less is the pre-roll or the tail of a neighbour
 JOIN_WORDS = 6  # words on either side of a join that are looked at for a repetition
 NGRAM = 3
+MOST_MISSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,34 @@ def word_errors(groups: Iterable[Group], language: str) -> tuple[int, int]:
     return edits, words
 
 
+def word_figures(groups: Sequence[Group], language: str) -> dict[str, Any]:
+    """Word error rate, recall of first and last words, utterances of which no word was recognised, and what differs."""
+    recalls = [one for group in groups for one in recalled(group, language)]
+    edits, words = word_errors(groups, language)
+    return {
+        "wer": share(edits, words),
+        "wrong_words": edits,
+        "words": words,
+        "first_word_recall": rounded(recall_of(recalls, 0)),
+        "last_word_recall": rounded(recall_of(recalls, -1)),
+        "unheard_utterances": sum(not any(one.words) for one in recalls),
+        "misses": misses(groups, language),
+    }
+
+
+def misses(groups: Sequence[Group], language: str) -> list[dict[str, Any]]:
+    """What was said and what was recognised, where they differ; the first `MOST_MISSES`."""
+    wrong = (group for group in groups if errors(group.reference, group.hypothesis, language)[0])
+    return [
+        {
+            "prompts": [placed.name for placed in group.placed],
+            "reference": group.reference,
+            "hypothesis": group.hypothesis,
+        }
+        for group in islice(wrong, MOST_MISSES)
+    ]
+
+
 def repeated_at_joins(groups: Sequence[Group], language: str) -> int:
     """Joins of neighbouring segments at which three words are said again that the utterances do not repeat."""
     segments = [segment for group in groups for segment in group.segments]
@@ -193,6 +222,11 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
         "p95_s": round(float(np.percentile(values, 95)), 3),
         "max_s": round(max(values), 3),
     }
+
+
+def rounded(value: float | None) -> float | None:
+    """To four digits; None stays None."""
+    return None if value is None else round(value, 4)
 
 
 def share(part: int, whole: int) -> float | None:

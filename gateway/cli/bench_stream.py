@@ -125,12 +125,18 @@ def _print_stream(report: dict[str, Any]) -> None:
     for name in ("audio_end_to_final", "audio_end_to_heard", "first_preview", "lag"):
         console.print(f"{name.replace('_', ' ')}: {_spread(report[name])}")
     console.print(f"stop to terminal {report['stop_to_terminal_s']} s")
-    console.print(f"word error rate {report['wer']}, plain pipeline {report.get('plain_wer')}")
+    console.print(f"word error rate {report['wer']}: {report['wrong_words']} of {report['words']} words")
     console.print(
         f"first words {report['first_word_recall']}, last words {report['last_word_recall']}, "
         f"merged {report['merged_groups']}, split {report['split_utterances']}, "
         f"unheard {report['unheard_utterances']}"
     )
+    if plain := report.get("plain"):
+        console.print(
+            f"plain pipeline: word error rate {plain['wer']}, first words {plain['first_word_recall']}, "
+            f"last words {plain['last_word_recall']}; heard there and not here: "
+            f"first words {len(plain['first_words_lost'])}, last words {len(plain['last_words_lost'])}"
+        )
     console.print(f"duplicates {report['duplicates']}, lost {report['lost']} {report['lost_reasons']}", markup=False)
     console.print(f"CPU {report['cpu_s_per_audio_s']} s per second of speech")
     console.print(f"StreamLAAL of text {report['stream_laal_text_s']} s, of sound {report['stream_laal_sound_s']} s")

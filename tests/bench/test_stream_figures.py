@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.bench.corpus import Placed
+from gateway.bench.plain_hearing import beside_plain
 from gateway.bench.stream_figures import (
     Group,
     Segment,
@@ -105,6 +106,20 @@ def test_words_invented_behind_the_last_one_are_counted() -> None:
 def test_words_invented_in_front_are_not_extra_at_the_end() -> None:
     (one,) = recalled(Group((said("thank you", 0, 1),), (heard("oh well thank you", 0, 1.4),)), "en")
     assert one.extra_at_end == 0
+
+
+def test_a_last_word_is_lost_only_where_the_plain_pipeline_heard_it() -> None:
+    """What the model cannot hear even alone is its mistake; what it hears alone and not in the stream is ours."""
+    asked, told = said("press the pound key", 0, 2), said("our phone system", 4, 6)
+    plain = [
+        Group((asked,), (heard("press the pound key", 0, 2),)),
+        Group((told,), (heard("our phone systems", 4, 6),)),
+    ]
+    mine = [Group((asked,), (heard("press the pound", 0, 2),)), Group((told,), (heard("or phone systems", 4, 6),))]
+    found = beside_plain([mine], [plain], "en")
+    assert (found["first_words_lost"], found["last_words_lost"]) == ([told.name], [asked.name])
+    assert (found["wrong_words"], found["words"], found["last_word_recall"]) == (1, 7, 0.5)
+    assert beside_plain([plain], [plain], "en")["last_words_lost"] == []
 
 
 def test_nothing_recognised_recalls_nothing() -> None:
