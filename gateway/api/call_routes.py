@@ -19,7 +19,7 @@ from gateway.api.control import Control
 from gateway.api.guard import EVERYBODY_HERE
 from gateway.api.journal import Page
 from gateway.api.problems import INVALID, TOO_MANY, Problem
-from gateway.api.shapes import CallChange, CallDetail, CallList, CallOrder, Transcript
+from gateway.api.shapes import CallChange, CallDetail, CallList, CallOrder, Transcript, TransferOrder
 from gateway.api.tokens import Permission, Principal, TokenBook
 from gateway.call.captions import cues, subrip, webvtt
 
@@ -88,6 +88,22 @@ async def change_call(
     changed = await control_of(request).change(call_id, change)
     log.info("api_call_changed", call=call_id, token=who.id, fields=sorted(change.model_fields_set))
     return CallDetail.model_validate(changed)
+
+
+@router.post(
+    "/{call_id}/transfer", status_code=202, responses=problems(404, 409, 415, 422, 503, 504), dependencies=[JsonOnly]
+)
+async def transfer_call(
+    request: Request, call_id: CallId, order: TransferOrder, who: Annotated[Principal, needs(Permission.CONTROL)]
+) -> CallDetail:
+    """Put a party through to somebody else, with the interpreter or without.
+
+    The events ``call-transfer`` (with) and ``call-handover`` (without) tell what becomes of it: ``trying``, ``done``,
+    or ``failed`` with a reason, which the party hears too. As long as it is not done, both go on talking.
+    """
+    shown = await control_of(request).transfer(call_id, order, anywhere=who.may(Permission.ANYWHERE))
+    log.info("api_call_transferred", call=call_id, token=who.id, interpreted=order.interpreted)
+    return CallDetail.model_validate(shown)
 
 
 @router.delete("/{call_id}", status_code=204, responses=problems(404, 422, 503, 504))

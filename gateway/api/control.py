@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import structlog
 
-from gateway.api.destinations import Destinations
+from gateway.api.destinations import Destination, Destinations
 from gateway.api.dictionaries import Dictionaries
 from gateway.api.journal import MOST_EVENTS, Journal, Page
 from gateway.api.problems import (
@@ -22,19 +22,22 @@ from gateway.api.problems import (
     CALL_IS_OVER,
     INVALID,
     NO_SUCH_CALL,
+    NO_TRANSFER_NOW,
     NOT_READY,
     OTHER_GATEWAY,
     PAIR_NOT_SERVED,
     Problem,
 )
-from gateway.api.shapes import CallChange, CallOrder, PartyChange
+from gateway.api.shapes import AUTO, CallChange, CallOrder, PartyChange, TransferOrder
 from gateway.call import termination
 from gateway.call.bridge import Call
 from gateway.call.dialplan import Match, Route
 from gateway.call.glossary import GLOBAL_SCOPE
 from gateway.call.party import Party
+from gateway.call.states import CallPhase
 from gateway.call.switchboard import Switchboard
 from gateway.call.termination import Ending
+from gateway.call.transfer import Wanted
 from gateway.state import CallRecord, NobodyAnswers, StateStore, StateUnavailable, call_scope, trunk_scope
 
 log = structlog.get_logger(__name__)
@@ -92,8 +95,8 @@ class Control:
 
     def place(self, order: CallOrder, *, anywhere: bool) -> str:
         """Dial two parties; the call's id. ``anywhere``: any URI may be called."""
-        a = self._destinations.find(order.a.to, "a", anywhere=anywhere)
-        b = self._destinations.find(order.b.to, "b", anywhere=anywhere)
+        a = self._destinations.find(order.a.to, "a.to", anywhere=anywhere)
+        b = self._destinations.find(order.b.to, "b.to", anywhere=anywhere)
         source, target = order.a.language or a.language, order.b.language or b.language
         if source is None or target is None:
             missing = "a" if source is None else "b"
@@ -124,6 +127,10 @@ class Control:
     async def hang_up(self, call_id: str) -> None:
         """End a live call."""
         await self._do(call_id, "hang-up")
+
+    async def transfer(self, call_id: str, order: TransferOrder, *, anywhere: bool) -> dict[str, Any]:
+        """Let a party of a live call talk to somebody else; the call as it is while that one's telephone rings."""
+        return await self._do(call_id, "transfer", order=order.model_dump(), anywhere=anywhere)
 
     async def events(self, call_id: str, after: int) -> Page:
         """What happened in a call behind an event's number."""
@@ -200,11 +207,11 @@ class Control:
             raise Problem(NO_SUCH_CALL)
         match command:
             case "show":
-                record = call.record()
-                return {**self._shown(call_id, record), "statistics": _statistics(record)}
+                pass
             case "change":
                 await self._change(call, CallChange.model_validate(arguments["change"]))
-                return await self._here("show", call_id, {})
+            case "transfer":
+                self._transfer(call, TransferOrder.model_validate(arguments["order"]), anywhere=arguments["anywhere"])
             case "hang-up":
                 self._board.hang_up(call_id)
                 return {}
@@ -215,6 +222,8 @@ class Control:
                 return await self._dictionary(call_scope(call_id), arguments["verb"], arguments["document"])
             case _:
                 raise Problem(BROKEN, "this gateway does not know that command: update it")
+        record = call.record()
+        return {**self._shown(call_id, record), "statistics": _statistics(record)}
 
     # --- what is done here --------------------------------------------------------------------------------------------
 
@@ -241,6 +250,40 @@ class Control:
                 among = () if wish.pinned else self._board.candidates(call.other(party).language)
                 call.direction_from(party).identify(among)
         call.changed()
+
+    def _transfer(self, call: Call, order: TransferOrder, *, anywhere: bool) -> None:
+        if call.ending is not None:
+            raise Problem(CALL_IS_OVER)
+        if call.phase is not CallPhase.BRIDGED:
+            raise Problem(NO_TRANSFER_NOW, "the parties are not connected yet")
+        to = self._destinations.find(order.to, "to", anywhere=anywhere)
+        stays = call.a if order.party == "a" else call.b
+        busy = Problem(
+            NO_TRANSFER_NOW, "another transfer is under way: wait for its call-transfer or call-handover event"
+        )
+        if not order.interpreted:
+            if call.handovers.under_way not in (None, (stays.side, to.uri)) or call.transfers.awaits(call.other(stays)):
+                raise busy
+            call.handovers.begin(stays, to.uri)
+            return
+        leaves = call.other(stays)
+        wanted = self._wanted(to, order.language, stays, leaves)
+        if call.transfers.has_brought(leaves, wanted):
+            return
+        if call.handovers.under_way is not None or call.transfers.awaits(leaves):
+            raise busy
+        refusal = self._board.transfer(call, leaves, wanted)
+        if refusal is not None:
+            raise _refusal(refusal)
+
+    def _wanted(self, to: Destination, language: str | None, stays: Party, leaves: Party) -> Wanted:
+        """Whom to bring, and what they speak: as ordered, as the dial plan says, or what the one before spoke."""
+        spoken = language or to.language or leaves.language
+        if spoken == AUTO:
+            return Wanted(to.uri, leaves.language, self._board.candidates(stays.language))
+        if not self._board.serves(stays.language, spoken):
+            raise Problem(PAIR_NOT_SERVED, "see /v1/languages for the pairs that are")
+        return Wanted(to.uri, spoken)
 
     async def _dictionary(self, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
         match verb:

@@ -31,18 +31,18 @@ class Destinations:
         ]
 
     def find(self, to: str, where: str, *, anywhere: bool) -> Destination:
-        """What a number or URI leads to. Problem when it leads nowhere, or not for everybody."""
+        """What a number or URI leads to. Problem, about the field ``where``, when it leads nowhere or not for all."""
         if re.match(r"sips?:", to, re.IGNORECASE):
             if not is_safe_uri(to):
-                raise Problem(INVALID, f"{where}.to is no SIP URI such as sip:ana@192.0.2.10")
+                raise Problem(INVALID, f"{where} is no SIP URI such as sip:ana@192.0.2.10")
             if not anywhere and not any(pattern.fullmatch(to) for pattern in self._allowed):
                 raise Problem(
                     DESTINATION_NOT_ALLOWED,
-                    f"{where}.to is a URI that is not among api.destinations: name it there, dial a number of the "
+                    f"{where} is a URI that is not among api.destinations: name it there, dial a number of the "
                     "dial plan, or use an admin's token",
                 )
             return Destination(to)
         match = self._dialplan.match(to)
         if match is None:
-            raise Problem(INVALID, f"{where}.to is no number of the dial plan, and no SIP URI")
+            raise Problem(INVALID, f"{where} is no number of the dial plan, and no SIP URI")
         return Destination(match.destination, match.route.target)

@@ -74,6 +74,24 @@ class CallChange(Shape):
     hotwords: Hotwords | None = Field(default=None, description="Replaces the call's own hotwords.")
 
 
+class TransferOrder(Shape):
+    """A party is to talk to somebody else; the other one leaves the call when that one answers."""
+
+    party: Literal["a", "b"] = Field(description="Who is transferred: the one who stays to talk.")
+    to: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(
+        description="Whom to: a number of the dial plan, or a SIP URI that the settings or the role allow.",
+        examples=["7002", "sip:201@192.0.2.10"],
+    )
+    language: LanguageWish | None = Field(
+        default=None,
+        description="What they speak. By default the dial plan's, else what the one who leaves has spoken.",
+    )
+    interpreted: bool = Field(
+        default=True,
+        description="false: the party's own PBX makes the call, and the gateway leaves with the interpreter (REFER).",
+    )
+
+
 class PartyView(BaseModel):
     """One party of a call."""
 

@@ -30,6 +30,7 @@ from gateway.call.desk import Desk
 from gateway.call.detail import detail_record, effective
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
+from gateway.call.handover import Handovers
 from gateway.call.party import Party
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, INTERPRETED, ON_HOLD, SAME_LANGUAGE
 from gateway.call.reception import Reception
@@ -37,7 +38,7 @@ from gateway.call.recording import CallRecorder
 from gateway.call.ringback import ring_back
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
-from gateway.call.transfer import Transfers
+from gateway.call.transfer import Transfers, Wanted
 from gateway.sip.events import Answered, Digit, Ended, MediaActive, MediaHeld, Ringing, SipEvent
 from gateway.state import call_scope, trunk_scope
 
@@ -96,6 +97,7 @@ class Call:
         self._active_ns = 0  # when the parties could last begin to speak: bridged, or back from hold
         self._tasks: set[asyncio.Task[None]] = set()
         self.transfers = Transfers(call_id, desk, self)
+        self.handovers = Handovers(call_id, desk, self)
         self.utterances: Counter[str] = Counter()
         self.controls_used: Counter[str] = Counter()
         if match.first is None:
@@ -145,7 +147,7 @@ class Call:
     def on_sip(self, event: SipEvent) -> None:
         """Take an event of one of the legs."""
         party = self._party_of(event.leg)
-        if self.transfers.on_sip(self._party_of, event) or party is None:
+        if self.handovers.on_sip(event) or self.transfers.on_sip(self._party_of, event) or party is None:
             return
         match event:
             case Ringing():
@@ -263,9 +265,12 @@ class Call:
 
     # --- transfers --------------------------------------------------------------------------------------------------
 
-    def replaced(self, party: Party, *, active: bool) -> None:
+    def replaced(self, party: Party, wanted: Wanted | None, *, active: bool) -> None:
         """Somebody else has taken a party's place: they hear nothing said before, and are told what this is."""
         self.direction_to(party).cut()
+        if wanted is not None:
+            self.direction_from(party).identify(wanted.among)
+            self._speaks(party.side, wanted.language)
         self._hold(party, held=not active)
         if self.desk.disclosure:
             party.prompt(CALLEE_DISCLOSURE, self.desk.booth.prompts.clip(party.language, CALLEE_DISCLOSURE))
@@ -278,6 +283,15 @@ class Call:
         other.prompt(ending.reason, self.desk.booth.prompts.clip(other.language, ending.reason))
         self.direction_from(party).stop()
         self._apply(party, LegEvent.END)
+
+    def handed_over(self, party: Party, *, here: bool) -> None:
+        """A party talks to somebody else without us: the other one is hung up on behind the last words."""
+        self._end_with(termination.HANDED_OVER)
+        self.direction_from(party).stop()
+        if here:
+            self._hang_up(party)
+        else:
+            self._apply(party, LegEvent.END)
 
     def ring_back(self, party: Party, rings: Callable[[], bool], waits: Callable[[], bool]) -> None:
         """Let a party hear that somebody's telephone rings."""
@@ -482,6 +496,7 @@ class Call:
         await asyncio.gather(ears, *self._tasks, return_exceptions=True)
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
+        self.handovers.close()
         self._end_with(termination.INTERNAL_ERROR)
         record = self.record()
         self.desk.register.end_call(self.call_id)

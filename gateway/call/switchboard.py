@@ -22,7 +22,9 @@ from gateway.call.desk import Desk
 from gateway.call.dialplan import DialPlan, Match
 from gateway.call.menu import MENU_PROMPTS
 from gateway.call.menu_plan import MenuPlan
+from gateway.call.party import Party
 from gateway.call.termination import Ending
+from gateway.call.transfer import Wanted
 from gateway.sip.events import Incoming, Referred, SipEvent
 
 log = structlog.get_logger(__name__)
@@ -178,6 +180,13 @@ class Switchboard:
         if call is not None:
             call.end(termination.OPERATOR_HUNG_UP)
         return call is not None
+
+    def transfer(self, call: Call, party: Party, wanted: Wanted) -> Ending | None:
+        """Dial somebody who is to take a party's place in a live call; why that cannot be, None when it rings."""
+        if self._user_agent is None or self._user_agent.free_legs() - self._promised_legs() < 1:
+            return termination.NO_FREE_LEG
+        self._by_leg[call.transfers.bring(party, wanted)] = call
+        return None
 
     def live(self, call_id: str) -> Call | None:
         """A call that lives here."""

@@ -45,6 +45,8 @@ class Ending:
 CALLER_HUNG_UP = Ending(Result.COMPLETED, "caller-hung-up")
 CALLEE_HUNG_UP = Ending(Result.COMPLETED, "callee-hung-up")
 OPERATOR_HUNG_UP = Ending(Result.COMPLETED, "operator-hung-up")
+HANDED_OVER = Ending(Result.COMPLETED, "handed-over")
+"""A party was sent to talk to somebody else, without the gateway."""
 LONG_SILENCE = Ending(Result.COMPLETED, "long-silence")
 LONGEST_CALL = Ending(Result.COMPLETED, "longest-call")
 

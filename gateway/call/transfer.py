@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Blind transfer with the interpreter kept (RFC 3515; SPEC A5): a party asks to be replaced by somebody else.
+"""Blind transfer with the interpreter kept (SPEC A5): a party is replaced by somebody else, because it asks for that
+by REFER (RFC 3515) or because the operator does.
 
-    REFER accepted → the referred-to party is dialled, and rings → it answers → it takes the place of the party that
-    asked: same side, same language, same directions of speech; whose own leg is hung up
+    asked → the successor is dialled, and rings → it answers → it takes the place of the party: same side, same
+    directions of speech, same language unless the operator names another; whose own leg is hung up
 
 The SIP library sends the NOTIFYs about the new leg. The party that asked may hang up as soon as it likes: its place is
 kept while the successor rings, and the other party hears it ring. If nobody answers, the party that asked goes on
-talking, or the call ends with the reason if it has left.
+talking, or the call ends with the reason if it has left. Where the operator asked, the other party hears the reason: it
+was to talk to somebody else.
 
-Where a party may be transferred to is the dial plan's choice, not the party's: see `DialPlan.leads_to`.
+Where a party may be transferred to is the dial plan's choice, not the party's: see `DialPlan.leads_to`. What an
+operator may dial is the API's affair.
 """
 
 from __future__ import annotations
@@ -52,6 +55,16 @@ class Continuation:
         self._ring.put(replace(frame, leg=self._leg, first_sample=frame.first_sample + self._shift))
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whom the operator wants in a party's place."""
+
+    uri: str
+    language: str
+    among: tuple[str, ...] = ()
+    """What they may speak, where that is to be found out."""
+
+
 @dataclass(slots=True)
 class Successor:
     """The leg that is to take a party's place."""
@@ -59,6 +72,8 @@ class Successor:
     leg: str
     party: Party
     machine: LegMachine
+    wanted: Wanted | None = None
+    """What the operator asked for; None: the party asked."""
     codec: str = ""
     active: bool = False
     """Sound flows on it."""
@@ -68,7 +83,7 @@ class Successor:
 class TransferringCall(Protocol):
     """What a transfer needs of its call."""
 
-    def replaced(self, party: Party, *, active: bool) -> None:
+    def replaced(self, party: Party, wanted: Wanted | None, *, active: bool) -> None:
         """The party is somebody else now; ``active`` when the new leg is not on hold."""
 
     def left_alone(self, party: Party, ending: Ending) -> None:
@@ -91,11 +106,28 @@ class Transfers:
         self._desk = desk
         self._call = call
         self._coming: dict[str, Successor] = {}
+        self._brought: dict[str, Wanted] = {}
         self._gone: set[str] = set()
 
     def permit(self, party: Party) -> None:
         """The party may ask to be replaced, by somebody whom the dial plan reaches in its language."""
         self._desk.user_agent.permit_transfer(party.leg, lambda uri: self._desk.leads_to(uri, party.language))
+
+    def awaits(self, party: Party) -> bool:
+        """Somebody is dialled who is to take this party's place."""
+        return party.side in self._coming
+
+    def has_brought(self, party: Party, wanted: Wanted) -> bool:
+        """The operator's order was carried out, or is being: whoever was wanted is there, or is dialled."""
+        coming = self._coming.get(party.side)
+        return wanted == (coming.wanted if coming is not None else self._brought.get(party.side))
+
+    def bring(self, party: Party, wanted: Wanted) -> str:
+        """Dial somebody to take a party's place, for whom nobody is awaited yet: the new leg's id."""
+        leg = f"{self._call_id}-{party.side}{len(self.legs) + 1}"
+        self._desk.user_agent.dial(leg, wanted.uri)
+        self._await(party, Successor(leg, party, LegMachine(leg), wanted))
+        return leg
 
     def left(self, party: Party) -> bool:
         """The party has hung up, and only its successor is awaited."""
@@ -130,11 +162,14 @@ class Transfers:
     # --- one transfer -----------------------------------------------------------------------------------------------
 
     def _begin(self, party: Party, leg: str) -> None:
-        self.legs.append(leg)
-        if party.machine.state is not LegState.UP:  # its hang-up crossed the transfer
+        if party.machine.state is not LegState.UP or self.awaits(party):  # its hang-up, or another, crossed this one
+            self.legs.append(leg)
             self._desk.user_agent.hangup(leg)
             return
-        successor = Successor(leg, party, LegMachine(leg))
+        self._await(party, Successor(leg, party, LegMachine(leg)))
+
+    def _await(self, party: Party, successor: Successor) -> None:
+        self.legs.append(successor.leg)
         successor.machine.apply(LegEvent.DIAL)
         self._coming[party.side] = successor
         loop = asyncio.get_running_loop()
@@ -171,8 +206,11 @@ class Transfers:
         party.leg, party.machine, party.codec = successor.leg, successor.machine, successor.codec
         user_agent.attach(party.leg, Continuation(party.ring, party.line), party.playout)
         self.permit(party)
+        self._brought.pop(party.side, None)
+        if successor.wanted is not None:
+            self._brought[party.side] = successor.wanted
         self._tell(party, "done")
-        self._call.replaced(party, active=successor.active)
+        self._call.replaced(party, successor.wanted, active=successor.active)
 
     def _fail(self, party: Party, ending: Ending) -> None:
         successor = self._coming.pop(party.side)
@@ -181,6 +219,9 @@ class Transfers:
         if party.side in self._gone:
             self._gone.discard(party.side)
             self._call.left_alone(party, ending)
+        elif successor.wanted is not None:
+            waiting = self._call.other(party)
+            waiting.prompt(ending.reason, self._desk.booth.prompts.clip(waiting.language, ending.reason))
 
     def _too_late(self, party: Party) -> None:
         successor = self._coming.get(party.side)

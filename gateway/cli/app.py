@@ -9,7 +9,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli.bench import bench_app
-from gateway.cli.calls import call, calls, hangup, transcript
+from gateway.cli.calls import call, calls, hangup, transcript, transfer
 from gateway.cli.check_config import check_config, extra_checks
 from gateway.cli.console import console
 from gateway.cli.demo import demo
@@ -41,6 +41,7 @@ app.command()(timeline)
 app.command()(call)
 app.command()(calls)
 app.command()(hangup)
+app.command()(transfer)
 app.command()(transcript)
 app.add_typer(token_app, name="token")
 app.add_typer(models_app, name="models")

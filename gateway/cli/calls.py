@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``gateway call``, ``calls``, ``hangup``, ``transcript``: what the control API does, from the command line."""
+"""``gateway call``, ``calls``, ``hangup``, ``transfer``, ``transcript``: the control API from the command line."""
 
 from __future__ import annotations
 
@@ -79,6 +79,23 @@ def hangup(call_id: CallId, api: Url = None, config: Config = None) -> None:
     """Hang up on both parties of a call."""
     with told(), Client(api, config) as client:
         client.ask("DELETE", f"/v1/calls/{call_id}")
+
+
+def transfer(
+    call_id: CallId,
+    party: Annotated[str, typer.Argument(help="Who is transferred: a or b. The other one leaves.")],
+    to: Annotated[str, typer.Argument(help="Whom to: a number of the dial plan or a SIP URI.")],
+    language: Annotated[str | None, typer.Option(help="What they speak; a number has its own.")] = None,
+    hand_over: Annotated[
+        bool, typer.Option("--hand-over", help="Without the interpreter: the party's own PBX makes the call.")
+    ] = False,
+    api: Url = None,
+    config: Config = None,
+) -> None:
+    """Put a party of a call through to somebody else."""
+    order = {"party": party, "to": to, "language": language, "interpreted": not hand_over}
+    with told(), Client(api, config) as client:
+        client.ask("POST", f"/v1/calls/{call_id}/transfer", json=order)
 
 
 def transcript(

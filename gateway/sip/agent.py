@@ -163,6 +163,13 @@ class SipUserAgent:
         """Let the far end of a leg refer us to the addresses that ``allowed`` names; without it REFER gets 603."""
         self._post(lambda: self._switch.permit_transfer(leg, allowed))
 
+    def refer(self, leg: str, uri: str) -> None:
+        """Ask the far end of an answered leg to call an address itself (RFC 3515); ReferProgress tells what it does.
+
+        Whether it may be sent there is the caller's affair to know. The leg stays up until it is hung up.
+        """
+        self._post(lambda: self._switch.refer(leg, uri))
+
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""
         extra = dict(headers or {})

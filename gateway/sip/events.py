@@ -62,6 +62,15 @@ class Referred:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferProgress:
+    """What the far end of ``leg`` says about the address that we referred it to (RFC 3515)."""
+
+    leg: str
+    code: int
+    """SIP's word: 1xx as long as it is tried, 2xx reached, anything else not, be it that the far end never tried."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The leg is gone. ``code``/``phrase`` are SIP's last word (200 for a BYE of an answered call)."""
 
@@ -79,4 +88,4 @@ class Digit:
     digit: str
 
 
-SipEvent = Incoming | Ringing | Answered | MediaActive | MediaHeld | Referred | Ended | Digit
+SipEvent = Incoming | Ringing | Answered | MediaActive | MediaHeld | Referred | ReferProgress | Ended | Digit

@@ -40,6 +40,9 @@ class CallEvents(Protocol):
     def call_transfer(self, call: SipCall, target: str) -> SipCall | None:
         """The peer refers us to another address: the call for the library to place there, None to refuse."""
 
+    def call_referred(self, call: SipCall, code: int) -> None:
+        """The peer tells of the address that we referred it to, or that it calls none (``code`` 300 and up)."""
+
     def call_sent(self, call: SipCall, destination: str) -> None:
         """An INVITE of ours went over UDP to ``host:port``."""
 
@@ -138,6 +141,10 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
             prm.newCall = successor
             prm.opt.audioCount, prm.opt.videoCount = 1, 0
             prm.statusCode = ACCEPTED
+
+    def onCallTransferStatus(self, prm: Any) -> None:
+        """The answer to a REFER of ours, or a NOTIFY about what it led to."""
+        self._tell("call_referred", lambda: self._events.call_referred(self, int(prm.statusCode)))
 
     def onCallRedirected(self, prm: Any) -> int:
         """302 names an address of the callee's choice: not followed, for the dial plan alone says who is called."""

@@ -41,6 +41,9 @@ class UserAgent(Protocol):
     def permit_transfer(self, leg: str, allowed: Callable[[str], bool]) -> None:
         """Let the far end of a leg refer us to the addresses that ``allowed`` names; called on the owner thread."""
 
+    def refer(self, leg: str, uri: str) -> None:
+        """Ask the far end of an answered leg to call an address itself; what comes of it arrives as ReferProgress."""
+
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         """End the leg: BYE, CANCEL, or the given final code for an unanswered incoming leg."""
 

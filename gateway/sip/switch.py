@@ -22,7 +22,18 @@ from gateway.sip.access import Trunk, source_ip
 from gateway.sip.account import ExtensionAccount, LocalAccount, account_config
 from gateway.sip.admission import CHALLENGED, Admissions, Refusal
 from gateway.sip.clockthread import ClockThread
-from gateway.sip.events import Answered, Digit, Ended, Incoming, MediaActive, MediaHeld, Referred, Ringing, SipEvent
+from gateway.sip.events import (
+    Answered,
+    Digit,
+    Ended,
+    Incoming,
+    MediaActive,
+    MediaHeld,
+    ReferProgress,
+    Referred,
+    Ringing,
+    SipEvent,
+)
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.knock import Knocks
 from gateway.sip.leg import Leg, SipCall, active_audio, has_agreed_media, media_ports, rtp_counters
@@ -75,6 +86,7 @@ class LegSwitch:
             "ended": 0,
             "refused": 0,
             "transfers_refused": 0,
+            "referred": 0,
             "unknown_leg": 0,
             "unsafe_headers": 0,
             "listener_errors": 0,
@@ -188,6 +200,20 @@ class LegSwitch:
         leg = self._find(leg_id)
         if leg is not None:
             leg.may_refer = allowed
+
+    def refer(self, leg_id: str, uri: str) -> None:
+        leg = self._find(leg_id)
+        if leg is None or leg.call is None:
+            return
+        if not leg.confirmed or not is_safe_uri(uri):
+            self._say(ReferProgress(leg_id, BAD_REQUEST))
+            return
+        try:
+            leg.call.xfer(uri, self._operation(0, []))
+            self.counts["referred"] += 1
+        except pj.Error as error:
+            log.warning("refer_not_sent", leg=leg_id, reason=str(error.reason))
+            self._say(ReferProgress(leg_id, UNAVAILABLE))
 
     def hangup(self, leg_id: str, code: int, headers: Mapping[str, str] | None) -> None:
         leg = self._find(leg_id)
@@ -343,6 +369,10 @@ class LegSwitch:
         self.counts["outgoing"] += 1
         self._say(Referred(leg.id, successor.id))
         return successor.call
+
+    def call_referred(self, call: SipCall, code: int) -> None:
+        if call.leg is not None:
+            self._say(ReferProgress(call.leg.id, code))
 
     def call_sent(self, call: SipCall, destination: str) -> None:
         ip, _, port = destination.rpartition(":")

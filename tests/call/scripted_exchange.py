@@ -49,6 +49,9 @@ class Telephones:
     def permit_transfer(self, leg: str, allowed: Any) -> None:
         pass
 
+    def refer(self, leg: str, uri: str) -> None:
+        self.done.append((f"refer-{uri}", leg))
+
     def hangup(self, leg: str, code: int = 0, *, headers: Mapping[str, str] | None = None) -> None:
         self.done.append(("hangup", leg))
 

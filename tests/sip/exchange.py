@@ -27,6 +27,7 @@ from gateway.call.glossary import Glossaries
 from gateway.call.menu_plan import parse_menu
 from gateway.call.prompts import PromptBook, load_prompt_texts, shipped_prompts
 from gateway.call.switchboard import Switchboard
+from gateway.call.transfer import Wanted
 from gateway.sip.access import Trunk
 from gateway.sip.agent import SipUserAgent
 from gateway.sip.events import SipEvent
@@ -155,6 +156,15 @@ async def main() -> int:
         command = json.loads(line)
         if command["do"] == "stop":
             break
+        if command["do"] == "transfer":  # as the control API does
+            call = board.live(command["call"])
+            assert call is not None
+            stays = call.a if command["party"] == "a" else call.b
+            if command["interpreted"]:
+                leaves = call.other(stays)
+                board.transfer(call, leaves, Wanted(command["to"], command.get("language", leaves.language)))
+            else:
+                call.handovers.begin(stays, command["to"])
         if command["do"] == "statistics":
             say(statistics=agent.statistics() | {"switchboard": board.statistics()})
     await board.stop()
