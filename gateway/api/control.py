@@ -147,9 +147,17 @@ class Control:
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def transcript(self, call_id: str) -> dict[str, Any]:
-        """``{"call", "over", "lines"}`` of a call that lives anywhere, or is over and still known."""
-        if self._board.live(call_id) is None and await _from_store(self._state.transcripts.ended(call_id)) is not None:
-            return {"call": call_id, "over": True, "lines": await _from_store(self._state.transcripts.lines(call_id))}
+        """``{"call", "over", "lines"}`` of a call that lives anywhere, or is over and still known, however it ended.
+
+        A gateway that died took its calls along, but not what had been said in them: that was in Redis by then.
+        """
+        if self._board.live(call_id) is None:
+            ended = await _from_store(self._state.transcripts.ended(call_id))
+            record = await self._state.get_call(call_id) if ended is None else None
+            if ended is not None or record is None or record.orphan:
+                lines = await _from_store(self._state.transcripts.lines(call_id))
+                if lines or ended is not None or record is not None:
+                    return {"call": call_id, "over": True, "lines": lines}
         return await self._do(call_id, "transcript")
 
     async def dictionary(self, scope: str, verb: str, document: dict[str, Any] | None) -> dict[str, Any]:
@@ -322,12 +330,13 @@ def _change_party(call: Call, party: Party, wish: PartyChange) -> None:
 
 def _view(call_id: str, record: Mapping[str, Any], state: str, gateway: str) -> dict[str, Any]:
     languages, codecs = record["languages"], record["codecs"]
+    snr_db = record.get("snr_db", (None, None))  # a gateway of an older version tells none
     return {
         "id": call_id,
         "gateway": gateway,
         "state": state,
-        "a": {"language": languages[0], "codec": codecs[0]},
-        "b": {"language": languages[1], "codec": codecs[1]},
+        "a": {"language": languages[0], "codec": codecs[0], "snr_db": snr_db[0]},
+        "b": {"language": languages[1], "codec": codecs[1], "snr_db": snr_db[1]},
         **{key: record[key] for key in _KEPT},
     }
 

@@ -97,6 +97,9 @@ class PartyView(BaseModel):
 
     language: str
     codec: str = Field(description="Empty until sound flows.")
+    snr_db: float | None = Field(
+        default=None, description="How far this party's speech stands out of the noise around it; null until known."
+    )
 
 
 class CallView(BaseModel):

@@ -35,6 +35,7 @@ def detail_record(call: Call) -> dict[str, Any]:
         "result": call.ending.result.value if call.ending else None,
         "reason": call.ending.reason if call.ending else None,
         "codecs": [call.a.codec, call.b.codec],
+        "snr_db": [call.a_to_b.snr_db, call.b_to_a.snr_db],
         "transfers": len(call.transfers.legs),
         "utterances": dict(call.utterances),
         "controls": dict(call.controls_used),

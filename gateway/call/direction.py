@@ -162,6 +162,12 @@ class Direction:
         """The plan that the next utterance will work under."""
         return self._wishes.next(self.plan)
 
+    @property
+    def snr_db(self) -> float | None:
+        """How far the talker stands out of the noise around them; None until that is known."""
+        ratio = self._ear.snr.ratio()
+        return ratio.snr_db if ratio is not None else None
+
     def set_original(self, on: bool) -> None:
         """Let the listener hear the talker's own voice under the translation, or not."""
         self.target.playout.set_original(on)

@@ -19,6 +19,7 @@ from gateway.audio.frames import Frame
 from gateway.audio.pcmstore import PcmStore
 from gateway.audio.reframe import FrameGap, GapAction, Reframer
 from gateway.audio.resample import StreamResampler
+from gateway.audio.snr import SnrMeter
 from gateway.audio.vad import VoiceDetector
 from gateway.speech.jobs import MODEL_RATE_HZ
 from gateway.stream.events import Span, VoiceFrame
@@ -38,6 +39,8 @@ class Ear:
         self._rate_hz = rate_hz
         self._reframer = Reframer(rate_hz * frame_ms // 1000)
         self._voice = VoiceDetector(rate_hz, frame_ms, aggressiveness)
+        self.snr = SnrMeter(rate_hz, frame_ms)
+        """How far speech stands out of the leg's noise."""
         self._resampler = StreamResampler(rate_hz, MODEL_RATE_HZ)
         self._chunker = Chunker(CHUNK_SAMPLES)
         self._store: PcmStore | None = None
@@ -90,7 +93,9 @@ class Ear:
             self.heard = piece.end_sample
             self._taken += piece.samples
             self._keep(self._chunker.feed(self._resampler.feed(np.frombuffer(piece.pcm, np.int16))))
-            yield self._voice.feed(piece.pcm, piece.first_sample)
+            verdict = self._voice.feed(piece.pcm, piece.first_sample)
+            self.snr.feed(piece.pcm, verdict)
+            yield verdict
 
     def _begin(self, first_sample: int) -> None:
         """A new line of resampler and chunks from this sample on: after a long hole the old one has ended."""
@@ -118,6 +123,7 @@ class Ear:
         return {
             "reframe": self._reframer.statistics(),
             "voice": self._voice.statistics(),
+            "snr": self.snr.statistics(),
             "drift": {"verdict": verdict.verdict, "slope_ppm": round(verdict.slope_ppm, 3)},
             "overwritten_samples": self.overwritten_samples,
         }

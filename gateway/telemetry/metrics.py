@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # From a clause that was prepared in the silence to a talker the gateway does not keep up with.
 LATENCY_S = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+SNR_DB = (0, 5, 10, 13, 15, 20, 25, 30, 40)
 
 Statistics = Callable[[], Mapping[str, Any]]
 
@@ -47,6 +48,12 @@ class Meters:
             buckets=(1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400),
             registry=registry,
         )
+        self._snr = Histogram(
+            "gateway_leg_snr_db",
+            "Speech against noise of each leg, when its call ended",
+            buckets=SNR_DB,
+            registry=registry,
+        )
         self._latency = Histogram(
             "gateway_latency_seconds",
             "From the end of what was said to the first sound of its translation",
@@ -70,6 +77,9 @@ class Meters:
             case "call-ended":
                 self._ended.labels(data["result"], data["reason"]).inc()
                 self._duration.observe(data["duration_s"])
+                for snr_db in data["snr_db"]:
+                    if snr_db is not None:
+                        self._snr.observe(snr_db)
             case "utterance":
                 self._on_utterance(data)
             case "lost":

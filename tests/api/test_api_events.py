@@ -179,7 +179,9 @@ def test_c6_metrics_count_calls_latency_losses_terms_and_numbers() -> None:
     meters.on_event("utterance", spoken)
     meters.on_event("utterance", {**utterance(2, "x", "y"), "lost": "dropped", "outcome": "lost"})
     meters.on_event("lost", {"reason": "queue-full"})
-    meters.on_event("call-ended", {"result": "completed", "reason": "caller-hung-up", "duration_s": 12.0})
+    meters.on_event(
+        "call-ended", {"result": "completed", "reason": "caller-hung-up", "duration_s": 12.0, "snr_db": [18.5, None]}
+    )
     meters.on_request("GET", 200)
     text = meters.text().decode()
     for line in (
@@ -191,6 +193,8 @@ def test_c6_metrics_count_calls_latency_losses_terms_and_numbers() -> None:
         'gateway_calls_ended_total{reason="caller-hung-up",result="completed"} 1.0',
         'gateway_utterances_total{outcome="spoken",source="xx",target="yy"} 1.0',
         'gateway_segments_lost_total{reason="dropped"} 1.0',
+        'gateway_leg_snr_db_bucket{le="20.0"} 1.0',
+        "gateway_leg_snr_db_count 1.0",
         'gateway_segments_lost_total{reason="queue-full"} 1.0',
         'gateway_terms_total{outcome="hits"} 2.0',
         'gateway_numbers_total{outcome="repaired"} 1.0',

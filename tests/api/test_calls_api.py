@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from redis.asyncio import Redis
 
+from gateway.api.watch import transcript_line
 from gateway.call import termination
-from tests.api.control_room import Room, room, run, store, utterance
+from gateway.state import store as store_module
+from tests.api.control_room import REDIS, Room, room, run, store, utterance
 
 pytestmark = pytest.mark.unit
 
@@ -226,6 +231,7 @@ def _record() -> dict[str, Any]:
         "result": None,
         "reason": None,
         "codecs": ["", ""],
+        "snr_db": [None, None],
         "utterances": {},
         "directions": {},
         "parties": {},
@@ -256,5 +262,43 @@ def test_transcripts_come_as_json_webvtt_and_subrip_live_and_for_a_while_behind_
                 assert "a: bom dia" in srt.text and "b: até logo" in srt.text
             async with one.client("viewer") as viewer:
                 assert (await viewer.get(f"{base}.json")).status_code == 403, "a viewer reads no words"
+
+    run(work())
+
+
+def test_k04_what_was_said_outlives_the_gateway_that_died_with_the_call(tmp_path: Path) -> None:
+    said, silent, unknown = "0a0b0c0d0e01", "0a0b0c0d0e02", "0a0b0c0d0e03"
+
+    async def work() -> None:
+        async with (
+            room(tmp_path) as one,
+            one.client("auditor") as auditor,
+            Redis.from_url(os.environ[REDIS]) as redis,
+        ):
+            dead = await store(tmp_path, "dead", transcript_ttl_s=60)
+            for call_id in (said, silent):
+                dead.put_call(call_id, _record())
+            for number in range(2):
+                dead.transcripts.add(said, transcript_line(utterance(number, f"good {number}", "bom"), 0))
+            async with asyncio.timeout(20):
+                known = dead.statistics
+                while known()["calls"]["waiting"] or known()["transcripts"]["written"] < 2:  # noqa: ASYNC110 - the state under test
+                    await asyncio.sleep(0.01)
+            await store_module._cancel(dead._tasks)  # as SIGKILL leaves it: no farewell, and no heartbeat after its TTL
+            await redis.delete(*[key async for key in redis.scan_iter("*:instance:dead:*")])
+
+            async def told(call_id: str, kind: str = "json") -> httpx2.Response:
+                return await auditor.get(f"/v1/calls/{call_id}/transcript.{kind}")
+
+            nothing = (await told(silent)).json()
+            assert nothing["over"] and nothing["lines"] == []
+            for swept in (False, True):  # while the registry remembers the call, and behind that
+                if swept:
+                    assert await redis.delete(*[key async for key in redis.scan_iter(f"*:call:{said}")]) == 1
+                answer = (await told(said)).json()
+                assert answer["over"] and [line["source_text"] for line in answer["lines"]] == ["good 0", "good 1"]
+                assert "good 1" in (await told(said, "vtt")).text
+            assert (await told(unknown)).status_code == 404
+            await dead.close()
 
     run(work())
