@@ -299,14 +299,21 @@ def _tls(sip: SipSection) -> Tls:
 def _trunk(wanted: TrunkSettings) -> Trunk:
     """The trunk with its password. BadSettings as in `_password`."""
     login = Login(wanted.user, _password("trunks", wanted)) if wanted.user is not None else None
-    return Trunk(wanted.name, wanted.networks, wanted.trusted, wanted.max_calls, login)
+    return Trunk(wanted.name, wanted.networks, wanted.trusted, wanted.max_calls, login, wanted.addresses, wanted.ping_s)
 
 
 def _registration(wanted: RegistrationSettings) -> Registration:
     """The extension with its password. BadSettings as in `_password`."""
     password = _password("registrations", wanted)
     return Registration(
-        wanted.name, wanted.registrars, wanted.user, password, wanted.domain or "", wanted.expires_s, wanted.trusted
+        wanted.name,
+        wanted.registrars,
+        wanted.user,
+        password,
+        wanted.domain or "",
+        wanted.expires_s,
+        wanted.trusted,
+        wanted.ping_s,
     )
 
 

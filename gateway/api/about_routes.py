@@ -13,7 +13,16 @@ from gateway import __version__
 from gateway.api.access import control_of, needs, principal_of, problems
 from gateway.api.docs_page import docs_page
 from gateway.api.problems import NOT_ALLOWED, NOT_READY, Problem
-from gateway.api.shapes import Health, LanguageList, LanguageView, ModelList, Readiness
+from gateway.api.shapes import (
+    Health,
+    LanguageList,
+    LanguageView,
+    ModelList,
+    PeerAddressView,
+    PeerList,
+    PeerView,
+    Readiness,
+)
 from gateway.api.tokens import Permission, Principal
 from gateway.call.dialplan import MODES
 from gateway.telemetry.metrics import CONTENT_TYPE
@@ -45,6 +54,24 @@ async def languages(request: Request, _: Annotated[Principal, needs(Permission.C
 async def models(request: Request, _: Annotated[Principal, needs(Permission.CALLS)]) -> ModelList:
     """The models of the manifest, and which are there and in use."""
     return ModelList.model_validate({"models": await asyncio.to_thread(request.app.state.models)})
+
+
+@router.get("/v1/peers", responses=problems())
+async def peers(request: Request, _: Annotated[Principal, needs(Permission.CALLS)]) -> PeerList:
+    """Trunks and PBXs of this gateway: which of them are there, and where it is registered."""
+    sip = request.app.state.sip()
+    registrations, asked = sip.get("registrations", {}), sip.get("peers", {})
+    return PeerList(
+        peers=[
+            PeerView(
+                name=name,
+                registered=registrations.get(name, {}).get("registered"),
+                registrar=registrations.get(name, {}).get("registrar"),
+                addresses=[PeerAddressView(address=each, **known) for each, known in asked.get(name, {}).items()],
+            )
+            for name in sorted({*registrations, *asked})
+        ]
+    )
 
 
 @router.get("/healthz", responses={429: problems()[429]})

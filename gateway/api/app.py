@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -45,10 +45,14 @@ def build_app(
     meters: Meters,
     readiness: Callable[[], tuple[bool, bool]],
     models: Callable[[], list[dict[str, Any]]],
+    sip: Callable[[], Mapping[str, Any]],
     dialplan_pairs: Sequence[tuple[str, str]],
     open_metrics: bool,
 ) -> FastAPI:
-    """The application without its guard. ``readiness``: are calls taken, is Redis connected."""
+    """The application without its guard.
+
+    ``readiness``: are calls taken, is Redis connected. ``sip``: the user agent's statistics, empty while there is none.
+    """
     app = FastAPI(
         title=TITLE,
         description=DESCRIPTION,
@@ -63,6 +67,7 @@ def build_app(
     app.state.meters = meters
     app.state.readiness = readiness
     app.state.models = models
+    app.state.sip = sip
     app.state.dialplan_pairs = list(dialplan_pairs)
     app.state.open_metrics = open_metrics
     app.state.streams = call_routes.Streams()

@@ -92,6 +92,7 @@ class ControlApi:
             meters=self._meters,
             readiness=lambda: (switchboard.ready, state.connected),
             models=models,
+            sip=lambda: statistics().get("sip") or {},
             dialplan_pairs=sorted({(route.source, route.target) for route in dialplan.routes}),
             open_metrics=settings.open_metrics,
         )

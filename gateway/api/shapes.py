@@ -192,6 +192,30 @@ class LanguageList(BaseModel):
     modes: list[str]
 
 
+class PeerAddressView(BaseModel):
+    """What an address says to OPTIONS."""
+
+    address: str
+    health: Literal["unknown", "up", "down"]
+    code: int = Field(description="Its last word; 408 when it said nothing, 0 before the first question.")
+    round_trip_ms: float
+
+
+class PeerView(BaseModel):
+    """A trunk or a registration."""
+
+    name: str
+    registered: bool | None = Field(description="Whether the PBX sends calls here; null for a trunk.")
+    registrar: str | None = Field(description="Where; null for a trunk.")
+    addresses: list[PeerAddressView] = Field(description="Best first; empty when nothing is asked.")
+
+
+class PeerList(BaseModel):
+    """The peers of this gateway, by name."""
+
+    peers: list[PeerView]
+
+
 class ModelView(BaseModel):
     """A model of the manifest."""
 

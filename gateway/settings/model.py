@@ -53,6 +53,8 @@ Network = Annotated[str, AfterValidator(_network)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 Registrar = Annotated[str, Field(pattern=r"^sip:[A-Za-z0-9.-]+(:\d{1,5})?(;transport=(udp|tcp|tls))?$")]
 """``sip:host``, ``sip:host:port``, with ``;transport=tcp`` where the PBX wants that."""
+PingPause = Annotated[Seconds, Field(ge=0, le=3600)]
+"""Seconds between two OPTIONS to a peer; 0 asks none."""
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 """An ISO 639 code, with region or script where that matters (``pt``, ``pt-BR``, ``yue``)."""
 EngineModel = Annotated[str, Field(pattern=r"^[a-z0-9_]+:[^:\s]+$")]
@@ -82,6 +84,8 @@ class Trunk(Section):
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.!~*'()+-]+$")] | None = None
     password: SecretStr | None = None
     password_file: Path | None = None
+    addresses: tuple[Registrar, ...] = ()
+    ping_s: PingPause = 60
 
     @model_validator(mode="after")
     def _password_has_a_user(self) -> Self:
@@ -102,6 +106,7 @@ class Registration(Section):
     domain: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+$")] | None = None
     expires_s: Annotated[Int, Field(ge=10, le=86_400)] = 300
     trusted: bool = False
+    ping_s: PingPause = 60
 
     @model_validator(mode="after")
     def _has_one_password(self) -> Self:

@@ -28,6 +28,10 @@ class Trunk:
     """Most calls of this peer at once."""
     login: Login | None = None
     """The password that each call has to prove; None asks for none."""
+    addresses: tuple[str, ...] = ()
+    """Where it takes calls, best first."""
+    ping_s: float = 60.0
+    """How often each address is asked by OPTIONS whether it is there; 0 never."""
 
 
 @dataclass(frozen=True, slots=True)

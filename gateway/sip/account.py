@@ -11,6 +11,7 @@ from typing import Any
 import pjsua2 as pj
 import structlog
 
+from gateway.sip.message import request_uri
 from gateway.sip.registration import Extension
 from gateway.sip.settings import SipSettings
 
@@ -26,11 +27,17 @@ FORBIDDEN = 403
 
 
 class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
-    """Hands incoming calls over by their id, source address and text; refuses presence and messages."""
+    """Hands incoming calls over by their id, source address and text; refuses presence and messages.
 
-    def __init__(self, on_incoming: Callable[[LocalAccount, int, str, str], None]) -> None:
+    ``on_answer`` takes the address that was asked by `ask`, and the code of its answer.
+    """
+
+    def __init__(
+        self, on_incoming: Callable[[LocalAccount, int, str, str], None], on_answer: Callable[[str, int], None]
+    ) -> None:
         pj.Account.__init__(self)
         self._on_incoming = on_incoming
+        self._on_answer = on_answer
 
     def onIncomingCall(self, prm: Any) -> None:
         try:
@@ -41,6 +48,26 @@ class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
     def onIncomingSubscribe(self, prm: Any) -> None:
         prm.code = FORBIDDEN
 
+    def ask(self, address: str) -> bool:
+        """Send OPTIONS; False when that cannot be."""
+        question = pj.SendRequestParam()
+        question.method = "OPTIONS"
+        question.txOption.targetUri = address
+        try:
+            self.sendRequest(question)
+        except pj.Error as error:
+            log.warning("sip_options_not_sent", address=address, reason=str(error.reason))
+            return False
+        return True
+
+    def onSendRequest(self, prm: Any) -> None:
+        try:
+            state = prm.e.body.tsxState
+            if state.type == pj.PJSIP_EVENT_RX_MSG:  # not its time-out, which comes much too late
+                self._on_answer(request_uri(str(state.tsx.lastTx.wholeMsg)), int(state.tsx.statusCode))
+        except BaseException as error:
+            log.error("sip_options_answer_failed", error=type(error).__name__)
+
     def release(self) -> None:
         """Delete the account in the library."""
         self.shutdown()
@@ -49,8 +76,10 @@ class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
 class ExtensionAccount(LocalAccount):
     """An account at a registrar: tells the extension what the registrar says."""
 
-    def __init__(self, on_incoming: Callable[[LocalAccount, int, str, str], None]) -> None:
-        super().__init__(on_incoming)
+    def __init__(
+        self, on_incoming: Callable[[LocalAccount, int, str, str], None], on_answer: Callable[[str, int], None]
+    ) -> None:
+        super().__init__(on_incoming, on_answer)
         self.extension: Extension | None = None
 
     def onRegState(self, prm: Any) -> None:

@@ -204,4 +204,5 @@ class SipUserAgent:
             "worst_gap_ms": worst_ms,
             "rtp": rtp,
             "registrations": self._switch.registrations,
+            "peers": self._switch.peers,
         }

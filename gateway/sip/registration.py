@@ -45,6 +45,8 @@ class Registration:
     expires_s: int = 300
     trusted: bool = False
     """Whether this PBX's X- headers are believed."""
+    ping_s: float = 60.0
+    """How often each registrar is asked by OPTIONS whether it is there; 0 never."""
 
     def __post_init__(self) -> None:
         for registrar in self.registrars:
@@ -122,6 +124,11 @@ class Extension:
         """The registration was taken back, and the registrar has not confirmed it."""
 
     @property
+    def registrar(self) -> str:
+        """The one whose turn it is."""
+        return self.wanted.registrars[self._rotation.current]
+
+    @property
     def registered(self) -> bool:
         """Whether the PBX sends calls here."""
         return self.expires_s > 0
@@ -145,6 +152,11 @@ class Extension:
             except pj.Error as error:  # busy with an earlier one, or no transport to there
                 log.warning("sip_register_failed", registration=self.wanted.name, reason=str(error.reason))
                 self._over(503, 0, now_ns)
+
+    def lost(self, now_ns: int) -> None:
+        """The registrar is gone, as OPTIONS have shown: do not wait for the next renewal to notice."""
+        if self.registered and not self.leaving:
+            self._over(408, 0, now_ns)
 
     def withdraw(self) -> None:
         """Take the registration back, so that the PBX rings for nobody no more; `leaving` until that is confirmed."""
@@ -170,7 +182,7 @@ class Extension:
         """Whether it holds, where, and how often it failed in a row."""
         return {
             "registered": self.registered,
-            "registrar": self.wanted.registrars[self._rotation.current],
+            "registrar": self.registrar,
             "code": self.code,
             "expires_s": self.expires_s,
             "failures": self._rotation.failures,
@@ -184,7 +196,7 @@ class Extension:
 
     def _over(self, code: int, expires_s: int, now_ns: int) -> None:
         was, self.code, self._asked_ns = self.registered, code, None
-        registrar = self.wanted.registrars[self._rotation.current]
+        registrar = self.registrar
         if is_success(code) and expires_s > 0:
             self.expires_s = expires_s
             self._rotation.succeeded(now_ns, expires_s)

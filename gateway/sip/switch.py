@@ -48,6 +48,7 @@ from gateway.sip.message import (
 )
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
+from gateway.sip.qualify import Peer, PeerWatch
 from gateway.sip.registration import Extension, Registration, extension_account_config, registrar_networks
 from gateway.sip.rtpgate import RtpGate
 from gateway.sip.settings import SipSettings
@@ -72,6 +73,7 @@ class LegSwitch:
         self._extensions: tuple[Extension, ...] = ()
         self._gate = RtpGate(tuple(map(IPv4Network, settings.rtp_networks)))
         self._knocks = Knocks(settings.bind_address)
+        self._watch = PeerWatch((), lambda to: False, random.Random())  # noqa: S311
         self._clock = ClockThread()
         self._turned_away: set[SipCall] = set()
         self._legs: dict[str, Leg] = {}
@@ -80,6 +82,7 @@ class LegSwitch:
         self.closing = False
         self.rtp: dict[str, dict[str, float]] = {}
         self.registrations: dict[str, dict[str, Any]] = {}
+        self.peers: dict[str, Any] = {}
         self.counts = {
             "incoming": 0,
             "outgoing": 0,
@@ -107,9 +110,12 @@ class LegSwitch:
         settings = self._settings
         registrars = tuple(Trunk(each.name, registrar_networks(each), each.trusted) for each in settings.registrations)
         self._admissions = self._make_admissions((*settings.trunks, *registrars))
-        self._account = LocalAccount(self.incoming)
+        self._account = LocalAccount(self.incoming, self._answered)
         self._account.create(account_config(settings, bound_port))
-        # to keep gateways from knocking at the same moment, not to keep a secret
+        peers = [Peer(each.name, each.addresses, each.ping_s) for each in settings.trunks]
+        peers += [Peer(each.name, each.registrars, each.ping_s) for each in settings.registrations]
+        # chance keeps gateways from knocking at the same moment, and is no secret
+        self._watch = PeerWatch(peers, lambda to: self._account_for(to).ask(to), random.Random())  # noqa: S311
         self._extensions = tuple(self._extension(each, bound_port, random.Random()) for each in settings.registrations)  # noqa: S311
 
     def _make_admissions(self, trunks: tuple[Trunk, ...]) -> Admissions:
@@ -126,7 +132,7 @@ class LegSwitch:
     def _extension(self, wanted: Registration, bound_port: int, chance: random.Random) -> Extension:
         accounts = []
         for registrar in wanted.registrars:
-            account = ExtensionAccount(self.incoming)
+            account = ExtensionAccount(self.incoming, self._answered)
             account.create(extension_account_config(account_config(self._settings, bound_port), wanted, registrar))
             accounts.append(account)
         extension = Extension(wanted, accounts, chance)
@@ -168,6 +174,7 @@ class LegSwitch:
         if not is_safe_uri(uri):
             self._say(Ended(leg_id, BAD_REQUEST, "Not a SIP URI", by_remote=False))
             return
+        uri = self._watch.instead_of(uri)
         leg = self._add(leg_id, incoming=False)
         leg.call = SipCall(self._account_for(uri), self)
         leg.call.leg = leg
@@ -230,12 +237,18 @@ class LegSwitch:
             log.warning("digits_not_sent", leg=leg_id, reason=str(error.reason))
 
     def tick(self) -> None:
-        """Once a second: look after registrations and dials, sample the counters of all legs.
+        """Once a second: look after peers, registrations and dials, sample the counters of all legs.
 
         So readers never touch the library.
         """
         now_ns = time.monotonic_ns()
+        if not self.closing:
+            self._watch.tick(now_ns)
+        self.peers = self._watch.statistics()
+        fallen = self._watch.fallen()
         for extension in self._extensions:
+            if (extension.wanted.name, extension.registrar) in fallen:
+                extension.lost(now_ns)
             extension.tick(now_ns)
         self.registrations = {each.wanted.name: each.statistics() for each in self._extensions}
         for leg_id in self._knocks.refused(now_ns):
@@ -382,6 +395,9 @@ class LegSwitch:
     def call_digit(self, call: SipCall, digit: str) -> None:
         if call.leg is not None:
             self._say(Digit(call.leg.id, digit))
+
+    def _answered(self, address: str, code: int) -> None:
+        self._watch.answered(address, code, time.monotonic_ns())
 
     # --- inside ----------------------------------------------------------------------------------------------------
 

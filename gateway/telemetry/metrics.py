@@ -143,6 +143,7 @@ class _Rooms(Collector):
             "registration",
             {name: each["registered"] for name, each in sip.get("registrations", {}).items()},
         )
+        yield _peers(sip.get("peers"))
         yield _counter("late_frames", "Frames that missed their 20 ms", sip.get("late_frames"))
         yield _by(GaugeMetricFamily, "queue_depth", "Jobs that wait", "priority", speech.get("queued"))
         yield _by(CounterMetricFamily, "jobs_refused", "Jobs that found no place", "priority", speech.get("refused"))
@@ -169,6 +170,14 @@ def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:
 
 def _counter(name: str, text: str, value: float | None) -> CounterMetricFamily:
     return CounterMetricFamily(f"gateway_{name}", text, value=None if value is None else float(value))
+
+
+def _peers(peers: Mapping[str, Any] | None) -> Metric:
+    made = GaugeMetricFamily("gateway_sip_peer_up", "1 when a peer answers OPTIONS", labels=["peer", "address"])
+    for name, addresses in (peers or {}).items():
+        for address, known in addresses.items():
+            made.add_metric([name, address], float(known["health"] == "up"))
+    return made
 
 
 def _by(

@@ -118,7 +118,12 @@ async def store(work: Path, name: str, **more: Any) -> StateStore:
 
 @asynccontextmanager
 async def room(
-    work: Path, *, name: str = "one", settings: Mapping[str, Any] | None = None, free: int = 4
+    work: Path,
+    *,
+    name: str = "one",
+    settings: Mapping[str, Any] | None = None,
+    free: int = 4,
+    sip: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Room]:
     """A gateway's API. Those of one test (``work``) share what they keep in Redis."""
     folder = work / name
@@ -144,7 +149,11 @@ async def room(
             state=state,
             bus=exchange.bus,
             dialplan=dialplan,
-            statistics=lambda: {"switchboard": exchange.board.statistics(), "state": state.statistics()},
+            statistics=lambda: {
+                "switchboard": exchange.board.statistics(),
+                "state": state.statistics(),
+                "sip": sip,
+            },
             models=lambda: [],
         )
         await api.start()

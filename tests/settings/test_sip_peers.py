@@ -27,11 +27,14 @@ def test_passwords_come_from_files_and_stay_out_of_texts(tmp_path: Path) -> None
     secret.write_text("s3cret\n")
     made = sip_settings(
         settings(
-            trunks=[TRUNK | {"user": "gw", "password_file": str(secret), "max_calls": 3}],
-            registrations=[EXTENSION | {"password_file": str(secret), "trusted": True}],
+            trunks=[
+                TRUNK | {"user": "gw", "password_file": str(secret), "max_calls": 3, "addresses": ["sip:198.51.100.7"]}
+            ],
+            registrations=[EXTENSION | {"password_file": str(secret), "trusted": True, "ping_s": 0}],
         )
     )
     (trunk,), (extension,) = made.trunks, made.registrations
+    assert (trunk.addresses, trunk.ping_s, extension.ping_s) == (("sip:198.51.100.7",), 60, 0)
     assert trunk.login is not None and (trunk.login.user, trunk.login.password, trunk.max_calls) == ("gw", "s3cret", 3)
     assert (extension.password, extension.trusted) == ("s3cret", True)
     assert extension.address_of_record == "sip:700@192.0.2.10"
@@ -51,6 +54,8 @@ def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ({"registrations": [EXTENSION | {"password": "a", "password_file": "/b"}]}, "password_file"),
         ({"trunks": [TRUNK | {"user": "gw"}]}, "user"),
         ({"trunks": [TRUNK | {"password": "x"}]}, "user"),
+        ({"trunks": [TRUNK | {"addresses": ["198.51.100.7"]}]}, "addresses"),
+        ({"trunks": [TRUNK | {"ping_s": -1}]}, "ping_s"),
         ({"trunks": [TRUNK, TRUNK]}, "name of its own"),
         ({"trunks": [TRUNK | {"name": "pbx"}], "registrations": [EXTENSION | {"password": "a"}]}, "name of its own"),
         ({"registrations": [EXTENSION | {"password": "a", "registrars": ["pbx.example"]}]}, "registrars"),

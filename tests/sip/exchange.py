@@ -98,7 +98,8 @@ async def main() -> int:
     options = json.loads(sys.argv[1])
     given = options.get("settings", {})
     given["trunks"] = tuple(
-        Trunk(**trunk | {"networks": tuple(trunk["networks"])}) for trunk in given.get("trunks", [])
+        Trunk(**trunk | {key: tuple(trunk.get(key, ())) for key in ("networks", "addresses")})
+        for trunk in given.get("trunks", [])
     )
     for key in ("codecs", "transports"):
         if key in given:
