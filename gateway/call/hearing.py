@@ -14,10 +14,8 @@ from gateway.call.interpretation import Interpretation
 from gateway.call.live import LiveUtterance, words_on_leg
 from gateway.speech.jobs import Recognition
 from gateway.stream.events import Span
-from gateway.stream.join import join
-from gateway.stream.words import Word, written
-
-RAGGED_MS = 60  # a word that ends so near to a cut was probably cut; the next window hears it whole
+from gateway.stream.join import join, unhurt
+from gateway.stream.words import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,8 @@ class Hearing:
     interpretation: Interpretation
     live: LiveUtterance
     span: Span
+    is_cut: bool = False
+    """It ends in a forced cut."""
 
 
 async def text_beside_cut(
@@ -42,14 +42,10 @@ async def text_beside_cut(
     if before is not None:
         await before.interpretation.heard.wait()
         earlier = before.interpretation.outcome.heard
-        known = _unhurt(words_on_leg(earlier.words if earlier else (), before.span, rate_hz), before.span, rate_hz)
+        known = unhurt(
+            words_on_leg(earlier.words if earlier else (), before.span, rate_hz), before.span.end_sample, rate_hz
+        )
         joined = join(known, words, rate_hz=rate_hz, seam=(span.first_sample, before.span.end_sample))
         counts[f"joined-{joined.decided_by.value}"] += 1
         words = joined.words[len(known) :]
-    return written(_unhurt(words, span, rate_hz) if is_cut else words)
-
-
-def _unhurt(words: tuple[Word, ...], span: Span, rate_hz: int) -> tuple[Word, ...]:
-    """The words of a span that ends in a forced cut, without the one that the cut went through."""
-    border = span.end_sample - RAGGED_MS * rate_hz // 1000
-    return words[:-1] if words and (words[-1].end_sample or 0) > border else words
+    return written(unhurt(words, span.end_sample, rate_hz) if is_cut else words)

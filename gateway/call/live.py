@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.call.ahead import Ahead
@@ -23,12 +23,31 @@ from gateway.speech.protocols import SpeechService, Ticket
 from gateway.stream.agreement import Agreement, AgreementStep, Hypothesis
 from gateway.stream.buffering import AdaptiveBuffer
 from gateway.stream.events import Span
-from gateway.stream.words import Word
+from gateway.stream.join import join, unhurt
+from gateway.stream.words import Word, words_of
 
 FIRST_MS = 600  # sound before the first decoding: in less there is seldom a whole word
 KEEP_WORDS = 3  # committed words that stay in the decoded sound, as context for the next ones
 TRIM_ABOVE_S = 6.0  # below this the encoder's window costs the same anyway
 SHARE = 0.5  # of the time, at most, that decodings may take in consecutive mode, where they only show
+
+
+@dataclass(slots=True)
+class Seam:
+    """Where a talker who never pauses was cut: the utterance behind it hears some of the sound before it again."""
+
+    from_sample: int
+    cut_sample: int
+    known: tuple[Word, ...] | None = None
+    """What was understood up to the cut; None until that is final."""
+
+    def behind(self, words: tuple[Word, ...], span: Span, rate_hz: int) -> tuple[Word, ...]:
+        """The words of a decoding that begins before the cut, without those that are known."""
+        if self.known is None:
+            return tuple(word for word in words if (word.first_sample or 0) >= self.cut_sample)
+        return join(self.known, words, rate_hz=rate_hz, seam=(span.first_sample, self.cut_sample)).words[
+            len(self.known) :
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +75,14 @@ class LiveUtterance:
         on_step: Callable[[LiveUtterance, Step], None],
         ahead: Ahead,
         clock: Callable[[], int],
+        seam: Seam | None = None,
     ) -> None:
         self.first_sample = first_sample
         self.plan = plan
         self.agreement = Agreement()
-        self.from_sample = first_sample
+        self.from_sample = seam.from_sample if seam else first_sample
         """Where the decoded sound begins: the utterance's start, later a border of committed words."""
+        self._seam = seam
         self.ahead = ahead
         self.finished = False
         self.first_preview_ns = 0
@@ -95,6 +116,8 @@ class LiveUtterance:
         least = self._buffer.buffer_samples
         if self._decoded_to == self.first_sample:
             least = max(least, FIRST_MS * self._rate_hz // 1000)
+        if self._seam is not None and self._seam.known is None:
+            return False  # what is final before the cut comes before what stands behind it
         if self.finished or self._ticket is not None or new < least or self._clock() < self._not_before_ns:
             return False
         span = Span(self.from_sample, heard, self.plan.version)
@@ -113,12 +136,18 @@ class LiveUtterance:
         if self._ticket is not None and self._ticket.withdraw():
             self._abort()
 
-    def finish(self, heard: Recognition, span: Span) -> tuple[Word, ...]:
-        """The utterance's last decoding; the words that were not committed before. Only the first call counts."""
+    def finish(self, heard: Recognition, span: Span, *, is_cut: bool = False) -> tuple[Word, ...]:
+        """The utterance's last decoding; the words that were not committed before. Only the first call counts.
+
+        ``is_cut``: the span ends in a forced cut.
+        """
         if self.finished:
             return ()
         self.stop()
-        return self.agreement.finish(self._hypothesis(heard, span)).committed
+        last = self._hypothesis(heard, span)
+        if is_cut:
+            last = replace(last, words=unhurt(last.words, span.end_sample, self._rate_hz))
+        return self.agreement.finish(last).committed
 
     def stop(self) -> None:
         """No more decodings."""
@@ -156,9 +185,12 @@ class LiveUtterance:
         self._on_step(self, Step(step, self.agreement.preview, now_ns))
 
     def _hypothesis(self, heard: Recognition, span: Span) -> Hypothesis:
+        words = words_on_leg(heard.words, span, self._rate_hz)
         if heard.text and not heard.words:
-            return Hypothesis.of_text(heard.text, end_sample=span.end_sample, skipped=self._skipped)
-        return Hypothesis(words_on_leg(heard.words, span, self._rate_hz), span.end_sample, self._skipped)
+            words = tuple(words_of(heard.text))
+        if self._seam is not None and span.first_sample < self.first_sample:
+            words = self._seam.behind(words, span, self._rate_hz)
+        return Hypothesis(words, span.end_sample, self._skipped)
 
     def _trim(self) -> None:
         """Drop committed sound from the next decoding, once it is long enough to cost something."""

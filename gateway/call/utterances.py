@@ -31,7 +31,7 @@ from gateway.call.gate import Withheld
 from gateway.call.hearing import Hearing, text_beside_cut
 from gateway.call.identified import Identified
 from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
-from gateway.call.live import LiveUtterance, Step
+from gateway.call.live import LiveUtterance, Seam, Step
 from gateway.call.minutes import Entry, Minutes, Publish
 from gateway.call.party import Party
 from gateway.call.plan import DirectionPlan
@@ -106,6 +106,7 @@ class Utterances:
         self._spoken: asyncio.Event | None = None
         self._cut_at = -1
         self._before_cut: dict[int, Hearing] = {}
+        self._seam: Seam | None = None
         self._vad_end_ns: dict[int, int] = {}
         self._speech_end_sample: dict[int, int] = {}
         self._stopped = False
@@ -155,7 +156,9 @@ class Utterances:
             case SpeechEnded():
                 self._vad_end_ns[event.first_sample] = self._clock()
                 self._speech_end_sample[event.first_sample] = event.speech_end
-                self._cut_at = event.end_sample if event.cause is EndCause.LONGEST else -1
+                self._cut_at = event.end_sample if event.cause is EndCause.CUT else -1
+                overlap = OVERLAP_MS * self._at.source.rate_hz // 1000
+                self._seam = Seam(self._cut_at - overlap, self._cut_at) if self._cut_at > 0 else None
                 self._live = None
         for out in self._line.on_endpoint(event, plan.version, tail_quiet=tail_quiet):
             self._do(out)
@@ -209,6 +212,7 @@ class Utterances:
 
     def _new_live(self, first_sample: int, plan: DirectionPlan) -> LiveUtterance:
         plan = plan.for_utterance(first_sample)
+        cut = self._seam is not None and self._seam.cut_sample == first_sample
         return LiveUtterance(
             first_sample,
             plan,
@@ -220,6 +224,7 @@ class Utterances:
             on_step=self._on_step,
             ahead=Ahead(plan, self._at.booth.speech, self._at.source.leg, self._at.counts),
             clock=self._clock,
+            seam=self._seam if cut and plan.mode == Mode.SIMULTANEOUS else None,
         )
 
     # --- segments ---------------------------------------------------------------------------------------------------
@@ -275,7 +280,7 @@ class Utterances:
             echo=self._at.floor.echoes(first, span.end_sample),
             manner=partial(self._at.talker.manner, first, span.end_sample) if self._at.booth.follow_talker else None,
         )
-        return Hearing(interpretation, live, covered)
+        return Hearing(interpretation, live, covered, span.end_sample == self._cut_at)
 
     def _prepare(self, event: Prepare) -> None:
         candidate = self._hearing(event.candidate_id, event.span)
@@ -336,13 +341,20 @@ class Utterances:
         if hearing.live.plan.mode == Mode.SIMULTANEOUS:
             heard = outcome.heard or Recognition("", "", 0.0)
             said = heard if text else replace(heard, text="", words=())
-            self._clause_line.commit(hearing.live.plan, hearing.live.finish(said, hearing.span), self._at.ear.heard)
+            words = hearing.live.finish(said, hearing.span, is_cut=hearing.is_cut)
+            self._clause_line.commit(hearing.live.plan, words, self._at.ear.heard)
+            self._known_to_the_cut(hearing)
             text = "" if outcome.rejected == ECHO else hearing.live.agreement.text
         else:
             hearing.live.stop()
         self._lives.pop(hearing.live.first_sample, None)
         for event in self._line.finalized(segment_id, text):
             self._do(event)
+
+    def _known_to_the_cut(self, hearing: Hearing) -> None:
+        """What was understood before a forced cut is final: the utterance behind it may be decoded."""
+        if self._seam is not None and hearing.span.end_sample == self._seam.cut_sample:
+            self._seam.known = hearing.live.agreement.committed
 
     def _finalized(self, event: Finalized) -> None:
         entry = self._at.minutes.get(event.segment_id)
@@ -373,6 +385,7 @@ class Utterances:
         outcome = interpretation.outcome
         if failure is not None:
             hearing.live.stop()
+            self._known_to_the_cut(hearing)
             for event in self._line.failed(segment_id, failure):
                 self._do(event)
             if self._at.minutes.get(segment_id) is not None:

@@ -32,7 +32,7 @@ from gateway.stream.events import (
     SpeechStarted,
     VoiceFrame,
 )
-from gateway.stream.plan import EndpointPlan
+from gateway.stream.plan import EndpointPlan, Mode
 
 SILENT_DBFS = -120.0
 """Level given to samples that never arrived."""
@@ -270,8 +270,14 @@ class Endpointer:
         """Cut at the best pause of the last half; what follows the cut is the beginning of the next utterance.
 
         Best is the longest run of silent frames, among equals the quietest. Without any, the quietest frame.
+        In simultaneous mode words are final, and perhaps spoken, before the utterance ends: no cut may lie before one
+        of them, so it is cut where it is.
         """
         self._counts["cuts"] += 1
+        if self.plan.mode is Mode.SIMULTANEOUS:
+            if utterance.in_pause:
+                return [self._end(utterance, EndCause.LONGEST)]
+            return self._split(utterance, speech_end=self._heard, at_sample=self._heard)
         runs = self._silent_runs(utterance)
         if not runs:
             quietest = min(utterance.frames, key=lambda frame: frame.level_dbfs)
@@ -300,9 +306,10 @@ class Endpointer:
         return runs
 
     def _split(self, utterance: _Utterance, *, speech_end: int, at_sample: int) -> list[EndpointEvent]:
-        ended = SpeechEnded(utterance.first_sample, speech_end, at_sample, EndCause.LONGEST, self._heard)
+        ended = SpeechEnded(utterance.first_sample, speech_end, at_sample, EndCause.CUT, self._heard)
         self._floor = at_sample
         self._tail_quiet = False
+        self._take_plan()
         utterance.first_sample = at_sample
         utterance.paused_at = None
         while utterance.frames and utterance.frames[0].end_sample <= at_sample:

@@ -57,6 +57,8 @@ class EndCause(StrEnum):
 
     SILENCE = "silence"
     LONGEST = "longest-utterance"
+    CUT = "cut"
+    """It was the longest, and its talker goes on: the next utterance begins where it ends."""
     STOP = "stop"
 
 

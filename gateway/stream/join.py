@@ -26,6 +26,7 @@ from enum import StrEnum
 from gateway.stream.words import Word, key, keys, units
 
 TOLERANCE_MS = 10  # jitter of word times from one decoding to the next that means nothing
+RAGGED_MS = 60  # a word that ends so near to a cut was probably cut; the next window hears it whole
 LONGEST_OVERLAP_WORDS = 30  # about 10 s of speech; windows overlap by less
 _FRAGMENT_COST = 0.25  # "wednes" | "wednesday" at a window's edge
 _EDGE_COST = 0.5  # a word at its window's edge may be cut beyond recognition
@@ -73,6 +74,12 @@ def join(
     if before and behind and overlap_words != 0:
         return _by_text(before, behind, overlap_words)
     return Joined((*before, *behind), DecidedBy.NOTHING, 0)
+
+
+def unhurt(words: tuple[Word, ...], cut_sample: int, rate_hz: int) -> tuple[Word, ...]:
+    """The words of a window that ends in a forced cut, without the one that the cut went through."""
+    border = cut_sample - RAGGED_MS * rate_hz // 1000
+    return words[:-1] if words and (words[-1].end_sample or 0) > border else words
 
 
 def _better(first: Word, second: Word) -> Word:

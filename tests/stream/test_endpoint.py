@@ -168,7 +168,7 @@ def test_longest_utterance_is_cut_at_the_best_pause_of_its_last_half() -> None:
     pattern = "S" * 20 + "." * 7 + "S" * 33 + "..." + "S" * 10 + "___" + "S" * 24
     events = play(endpointer, pattern)
     (end,) = ends(events)
-    assert end.cause is EndCause.LONGEST
+    assert end.cause is EndCause.CUT
     assert end.speech_end == 73 * FRAME
     assert end.end_sample == 73 * FRAME + 3 * FRAME // 2
     assert events[-1] == SpeechStarted(end.end_sample)
@@ -180,6 +180,26 @@ def test_longest_utterance_without_a_pause_is_cut_in_its_quietest_frame() -> Non
     endpointer = Endpointer(EndpointPlan(longest_utterance_ms=2000))
     (end,) = ends(play(endpointer, "S" * 70 + "s" + "S" * 29))
     assert end.end_sample == 70 * FRAME + FRAME // 2
+
+
+def test_in_simultaneous_mode_the_cut_is_where_it_is_for_words_before_it_may_have_been_spoken() -> None:
+    plan = EndpointPlan(longest_utterance_ms=2000, mode=Mode.SIMULTANEOUS)
+    endpointer = Endpointer(plan)
+    events = play(endpointer, "S" * 50 + "." * 6 + "S" * 60)
+    (end,) = ends(events)
+    assert (end.cause, end.speech_end, end.end_sample) == (EndCause.CUT, 100 * FRAME, 100 * FRAME)
+    assert events[-1] == SpeechStarted(end.end_sample)
+    (end,) = ends(play(Endpointer(plan), "S" * 92 + "." * 8))
+    assert end.cause is EndCause.LONGEST, "in a pause nothing goes on"
+
+
+def test_a_new_plan_comes_into_force_at_a_cut_too() -> None:
+    endpointer = Endpointer(EndpointPlan(longest_utterance_ms=2000))
+    play(endpointer, "S" * 50)
+    endpointer.replan(EndpointPlan(longest_utterance_ms=2000, mode=Mode.SIMULTANEOUS))
+    assert endpointer.plan.mode is Mode.CONSECUTIVE
+    play(endpointer, "S" * 60)
+    assert endpointer.plan.mode is Mode.SIMULTANEOUS
 
 
 def test_longest_utterance_reached_in_a_pause_just_ends() -> None:
