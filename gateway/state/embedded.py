@@ -127,10 +127,11 @@ class EmbeddedRedis:
         if len(str(root / f"{_PREFIX}xxxxxxxx/socket").encode()) > _LONGEST_SOCKET_PATH:
             root = Path("/tmp")  # noqa: S108 - the directory below is private (0700)
         _remove_left_behind(root)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-        self._lock_fd = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # it gets the name by which others find it when it is locked: before, it would look left behind
+        making = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=root))
+        self._lock_fd = os.open(making / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
-        self._folder = folder
+        self._folder = making.rename(root / making.name.removeprefix("."))
 
     async def _launch(self, binary: Path) -> None:
         self._process = await asyncio.create_subprocess_exec(
