@@ -46,7 +46,9 @@ def test_c2_a_call_from_the_command_line_from_beginning_to_end(tmp_path: Path) -
             assert told["lines"][0]["target_text"] == "bom dia"
             assert (await command(one, "hangup", call_id)).exit_code == 0
             following = asyncio.create_task(command(one, "transcript", call_id, "--follow"))
-            await asyncio.sleep(0.3)
+            async with asyncio.timeout(20):
+                while not one.api.statistics()["streams"]:  # noqa: ASYNC110 - the state under test
+                    await asyncio.sleep(0.01)
             await one.end(call_id)
             assert (await following).output == "A  good day\n   bom dia\n"
             await one.written()

@@ -81,7 +81,7 @@ async def here(_host: str, _port: int) -> list[str]:
 @asynccontextmanager
 async def carrier(url: str, *, allow_private: bool = True, resolver: Any = here) -> AsyncIterator[Webhooks]:
     hook = Hook(url, KEY, frozenset({"call-ended"}), allow_private)
-    made = Webhooks([hook], Outbound(timeout_s=2, resolver=resolver), chance=lambda: 0.5, first_wait_s=0.001)
+    made = Webhooks([hook], Outbound(timeout_s=20, resolver=resolver), chance=lambda: 0.5, first_wait_s=0.001)
     made.start()
     try:
         yield made
@@ -94,7 +94,7 @@ def event(number: int, kind: str = "call-ended") -> dict[str, Any]:
 
 
 async def until(hooks: Webhooks, outcome: str, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while hooks.statistics()[outcome] < count:  # noqa: ASYNC110 - the state under test
             await asyncio.sleep(0.005)
 

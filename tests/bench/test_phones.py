@@ -44,10 +44,10 @@ def clip(tmp_path: Path) -> Clip:
 
 async def connect(a: PhoneProcess, b: PhoneProcess) -> None:
     a.send("call", uri=b.uri, headers={"X-Purpose": "test"})
-    incoming = await b.wait("incoming", timeout_s=5)
+    incoming = await b.wait("incoming", timeout_s=20)
     assert (incoming["caller"], incoming["dialled"], incoming["headers"]) == ("a", "b", {"x-purpose": "test"})
     b.send("answer")
-    await asyncio.gather(a.wait("established", timeout_s=5), b.wait("established", timeout_s=5))
+    await asyncio.gather(a.wait("established", timeout_s=20), b.wait("established", timeout_s=20))
 
 
 @pytest.mark.parametrize(("codecs", "codec"), [(("PCMU", "PCMA"), "PCMU"), (("PCMA",), "PCMA")])
@@ -57,11 +57,11 @@ def test_a8_two_telephones_hear_each_other(tmp_path: Path, clip: Clip, codecs: t
             await connect(a, b)
             a.send("play", file=str(clip("low", 440, 1500)), id="low")
             b.send("play", file=str(clip("high", 1000, 1500)), id="high")
-            played = await a.wait("played", timeout_s=10)
-            await b.wait("sound_ended", timeout_s=10)
+            played = await a.wait("played", timeout_s=20)
+            await b.wait("sound_ended", timeout_s=20)
             await asyncio.sleep(0.8)
             a.send("hangup")
-            mine, theirs = await asyncio.gather(a.wait("ended", timeout_s=5), b.wait("ended", timeout_s=5))
+            mine, theirs = await asyncio.gather(a.wait("ended", timeout_s=20), b.wait("ended", timeout_s=20))
             assert (mine["code"], mine["by_remote"]) == (200, False)
             assert (theirs["code"], theirs["by_remote"]) == (200, True)
             at_a, at_b = await a.capture(tmp_path / "a.npz"), await b.capture(tmp_path / "b.npz")
@@ -91,7 +91,7 @@ def test_c02_keys_arrive_as_events(tmp_path: Path) -> None:
             a.send("dtmf", digits="*1")
             await asyncio.sleep(1.0)
             a.send("hangup")
-            await b.wait("ended", timeout_s=5)
+            await b.wait("ended", timeout_s=20)
             received = (await b.capture(tmp_path / "b.npz")).received
         events = received.payload_type == 101
         assert np.unique(received.timestamp[events]).size == 2
@@ -105,16 +105,16 @@ def test_refused_cancelled_and_wrong_commands() -> None:
     async def call() -> None:
         async with PhoneProcess(user="a") as a, PhoneProcess(user="b") as b:
             a.send("call", uri=b.uri)
-            await b.wait("incoming", timeout_s=5)
+            await b.wait("incoming", timeout_s=20)
             b.send("reject", code=486)
-            assert (await a.wait("ended", timeout_s=5))["code"] == 486
+            assert (await a.wait("ended", timeout_s=20))["code"] == 486
             since = a.position, b.position
             a.send("call", uri=b.uri)
-            await b.wait("incoming", timeout_s=5, since=since[1])
-            await a.wait("ringing", timeout_s=5, since=since[0])
+            await b.wait("incoming", timeout_s=20, since=since[1])
+            await a.wait("ringing", timeout_s=20, since=since[0])
             a.send("hangup")
-            assert (await a.wait("ended", timeout_s=5, since=since[0]))["code"] == 487
-            assert (await b.wait("ended", timeout_s=5, since=since[1]))["code"] == 487
+            assert (await a.wait("ended", timeout_s=20, since=since[0]))["code"] == 487
+            assert (await b.wait("ended", timeout_s=20, since=since[1]))["code"] == 487
             for cmd, fields in (
                 ("sing", {}),
                 ("play", {"file": "none.wav"}),
@@ -127,11 +127,11 @@ def test_refused_cancelled_and_wrong_commands() -> None:
             ):
                 position = a.position
                 a.send(cmd, **fields)
-                assert (await a.wait("error", timeout_s=5, since=position))["cmd"] == cmd
+                assert (await a.wait("error", timeout_s=20, since=position))["cmd"] == cmd
             position = a.position
             with pytest.raises(PhoneError, match="unknown command"):
                 a.send("sing")
-                await a.wait("established", timeout_s=5, since=position)
+                await a.wait("established", timeout_s=20, since=position)
 
     asyncio.run(call())
 
@@ -141,9 +141,9 @@ def test_a_telephone_hangs_up_and_ends_with_its_parent() -> None:
         async with PhoneProcess(user="b", answer_after_ms=0) as b:
             async with PhoneProcess(user="a") as a:
                 a.send("call", uri=b.uri)
-                await a.wait("established", timeout_s=5)
+                await a.wait("established", timeout_s=20)
                 pid = a.pid
-            assert (await b.wait("ended", timeout_s=5))["by_remote"]
+            assert (await b.wait("ended", timeout_s=20))["by_remote"]
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)
 
@@ -155,7 +155,7 @@ def test_a_telephone_that_dies_is_an_error_for_who_waits() -> None:
         async with PhoneProcess(user="a") as a:
             os.kill(a.pid, signal.SIGKILL)
             with pytest.raises(PhoneError, match="ended while"):
-                await a.wait("incoming", timeout_s=5)
+                await a.wait("incoming", timeout_s=20)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
             taken.bind(("127.0.0.1", 0))
             with pytest.raises(PhoneError, match="cannot listen"):
@@ -190,11 +190,11 @@ def test_a_call_to_sipps_own_answering_scenario() -> None:
         try:
             async with PhoneProcess(user="a") as a:
                 a.send("call", uri=f"sip:service@127.0.0.1:{port}")  # repeated until sipp listens
-                await a.wait("established", timeout_s=10)
+                await a.wait("established", timeout_s=20)
                 assert a.find("media")[0]["codec"] == "PCMU"
                 await asyncio.sleep(0.3)
                 a.send("hangup")
-                assert (await a.wait("ended", timeout_s=5))["code"] == 200
+                assert (await a.wait("ended", timeout_s=20))["code"] == 200
             assert await asyncio.wait_for(sipp.wait(), 20) == 0  # sipp saw one good call
         finally:
             if sipp.returncode is None:
@@ -266,7 +266,7 @@ def test_a_refused_conversation_is_an_error_beside_a_good_one(tmp_path: Path) ->
         async with PhoneProcess(user="gateway") as nobody:
             plan = CallPlan(nobody.uri, 0, voiced, tmp_path / "call")
             running = asyncio.create_task(run_dialogues([plan]))
-            await nobody.wait("incoming", timeout_s=10)
+            await nobody.wait("incoming", timeout_s=20)
             nobody.send("reject", code=503)
             outcomes = await running
         assert isinstance(outcomes[0], PhoneError)

@@ -105,6 +105,13 @@ def say_what_was_asked(task: Task) -> Result:
     return Translation(tuple(text.upper() for text in task.texts), (task.source, task.target))
 
 
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for a state; the limit only bounds a failing test."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - the state of the object under test
+            await asyncio.sleep(0.01)
+
+
 async def settle(rounds: int = 20) -> None:
     """Let all tasks run until they wait."""
     for _ in range(rounds):

@@ -41,7 +41,7 @@ def as_it_is(task: Task) -> Result:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 5))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def guess(speech: ScriptedSpeech, known: str, counts: Counter[str]) -> Ahead:

@@ -28,7 +28,7 @@ THREE = EN_PT | {("en", "es"), ("es", "en"), ("es", "pt")}
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 def route(source: str, target: str, *languages: str) -> Match:

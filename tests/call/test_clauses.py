@@ -15,7 +15,7 @@ from gateway.call.interpretation import Outcome
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import WorkerLost
 from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task, TranslateTask, Translation
-from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle
+from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle, until
 
 pytestmark = pytest.mark.unit
 
@@ -60,13 +60,7 @@ class Listener:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 10))
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for is the state of the object under test
-            await asyncio.sleep(0.01)
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 def test_clauses_are_spoken_in_order() -> None:

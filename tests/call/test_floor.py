@@ -23,7 +23,7 @@ ASKS = "would you like to come to the meeting on tuesday at nine in the morning 
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def a_says(call: Duplex, text: str) -> None:

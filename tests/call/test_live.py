@@ -100,7 +100,7 @@ class Talk:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 10))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 def test_s1_1_words_become_stable_and_stay() -> None:

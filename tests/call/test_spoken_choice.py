@@ -81,7 +81,7 @@ class Listener:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 def test_a2_the_recognition_that_names_one_language_decides() -> None:

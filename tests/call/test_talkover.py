@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ from gateway.call.interpretation import INTERRUPTED
 from gateway.call.talkover import TalkOver
 from gateway.speech.jobs import Result, Speech, SynthesizeTask, Task
 from gateway.stream.events import VoiceFrame
-from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle
+from tests.call.scripted import ScriptedSpeech, say_what_was_asked, settle, until
 from tests.call.test_clauses import Listener
 from tests.call.test_direction import Line, run, voice
 
@@ -239,12 +238,10 @@ def test_j06_clauses_that_wait_are_dropped_at_a_cut() -> None:
         await settle()
         heard.speaker.cut()
         heard.pending_s = 0.0
-        await asyncio.sleep(0.15)
+        await until(lambda: len(heard.lost) == 2)
         assert heard.said == [] and heard.lost == [("c1", INTERRUPTED), ("c2", INTERRUPTED)]
         heard.put(3, "a new thing.")
-        async with asyncio.timeout(5):
-            while heard.said != ["c3"]:  # noqa: ASYNC110 - the state of the object under test
-                await asyncio.sleep(0.01)
+        await until(lambda: heard.said == ["c3"])
         await heard.speaker.close()
 
     run(work())

@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ async def gateway(url: str, instance: str = "one", **more: Any) -> AsyncIterator
         await store.close()
 
 
-async def until(true: Callable[[], Awaitable[bool]] | Callable[[], bool], limit_s: float = 10.0) -> None:
+async def until(true: Callable[[], Awaitable[bool]] | Callable[[], bool], limit_s: float = 30.0) -> None:
     """Wait for a condition; the limit bounds a failing test, or is one of the specification."""
     async with asyncio.timeout(limit_s):
         while True:
@@ -399,6 +400,16 @@ def test_embedded_server_comes_and_goes_with_the_store() -> None:
     run(test)
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Servers in a place of their own: a gateway that another test begins meanwhile would tidy up the common one."""
+    with tempfile.TemporaryDirectory(prefix="gw") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setenv("TMPDIR", folder)
+        yield
+
+
+@pytest.mark.usefixtures("apart")
 def test_embedded_server_dies_with_a_killed_gateway_and_its_directory_is_removed_later() -> None:
     code = (
         "import asyncio\n"
