@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from g711 import tone
 from sip_harness import AgentProcess, until
 from sip_peer import Peer
+from srtp import Aes128, SecureRtpSocket, key_in
 
 from gateway.sip.limits import TLS_TOO_OLD, tls_is_sound
 from gateway.sip.settings import SipSettings
@@ -52,6 +54,56 @@ def test_optional_srtp_takes_both(agents: Agents) -> None:
             assert peer.invite(offer_of(peer)).code == 200
             assert until(lambda peer=peer: len(peer.rtp.received) > 5)  # type: ignore[misc]
             assert peer.bye().code == 200
+
+
+def test_rfc_3711_vectors() -> None:
+    cipher = Aes128(bytes.fromhex("E1F97A0D3E018BE0D64FA32C06DE4139"))
+    salt = int("0EC675AD498AFEEBB6960B3AABE6", 16)
+    assert cipher.stream(salt << 16, 16).hex().upper() == "C61E7A93744F39EE10734AFE3FF7A087"
+    assert cipher.stream((salt ^ (1 << 48)) << 16, 4).hex().upper() == "CEBE321F"
+
+
+def hears(agent: AgentProcess, leg: str) -> bool:
+    """A new second of the caller's tone has come."""
+    before = agent.hear(leg)["samples"]
+    if not until(lambda: agent.hear(leg)["samples"] >= before + 8000):
+        return False
+    return bool(agent.hear(leg)["peak_hz"] == pytest.approx(1000, abs=3))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_b12_the_roll_over_counter_outlives_a_re_invite(agents: Agents, held: bool) -> None:
+    """The sequence numbers wrap, as they do once in 22 minutes; then the stream is negotiated anew with its keys."""
+    agent = agents(auto_answer=True, tone_hz=440, settings={"srtp": "mandatory"})
+    with Peer(agent.port) as peer:
+        peer.rtp.close()
+        peer.rtp = rtp = SecureRtpSocket(key_in(KEY), first_seq=65_536 - 40)
+
+        def offer(version: int, direction: str = "sendrecv") -> str:
+            return peer.sdp(direction, version=version).replace("RTP/AVP", "RTP/SAVP") + KEY
+
+        def egress_opens(answer: str) -> bool:
+            """The last packets are ours to read; the gateway begins low, and does not wrap within minutes."""
+            crypto, start = key_in(answer), len(rtp.received)
+            return until(lambda: len(rtp.received) >= start + 25) and all(
+                crypto.open(packet, roll_over=0) for packet in rtp.received[start:]
+            )
+
+        answer = peer.invite(offer(1))
+        assert answer.code == 200
+        leg = agent.event("MediaActive")["leg"]
+        rtp.stream(peer.remote_rtp, tone(1000, 1))
+        assert until(lambda: rtp.roll_over == 1)
+        assert hears(agent, leg)
+        assert egress_opens(answer.body)
+        if held:
+            assert peer.invite(offer(2, "sendonly")).code == 200
+            agent.event("MediaHeld", leg=leg)
+        answer = peer.invite(offer(3))
+        assert answer.code == 200
+        assert hears(agent, leg), "the roll-over counter was lost on the way to us"
+        assert egress_opens(answer.body), "the roll-over counter was lost on the way from us"
+        assert peer.bye().code == 200
 
 
 def certificate(folder: Path) -> dict[str, str | int | bool]:
