@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +24,8 @@ import yaml
 READY_S = 180.0  # a cold machine reads and warms 350 MB of models
 STOP_S = 20.0
 POLL_S = 0.05
+_FIRST_PORT = 21_000  # above the RTP ports of the settings' defaults
+_PORT_TRIES = 100
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -31,10 +34,16 @@ class GatewayFailed(RuntimeError):
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
-    """A loopback port that nobody has now."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody has now, and that nobody is given who asks the kernel for any port.
+
+    So it is still free when it is used, be that a minute later. OSError where none is found.
+    """
+    given_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    for port in SystemRandom().sample(range(_FIRST_PORT, max(given_from, _FIRST_PORT + _PORT_TRIES)), _PORT_TRIES):
+        with socket.socket(socket.AF_INET, kind) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no free port from {_FIRST_PORT} on")
 
 
 class GatewayProcess:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One gateway for all end-to-end tests: the real `gateway serve` with real models, on loopback."""
+"""Two gateways for all end-to-end tests: the real `gateway serve` with real models, on loopback.
+
+`site` is as it is shipped. `plain` tells no party that a machine interprets, which takes seconds of each call; it may
+be killed, and stands again for the next test. A test that asks for neither may still begin one of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ import pytest
 
 from gateway.bench.gateway_process import GatewayProcess, free_port
 from gateway.bench.phone_process import PhoneProcess
+from gateway.bench.processes import alive
 from gateway.runtime import engine_spec, make_engines, model_store
 from gateway.settings import load_settings
 from gateway.speech.errors import SpeechError
@@ -37,11 +42,12 @@ def require_models() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A gateway that runs, and the port at which it looks for the called telephone."""
+    """A gateway that runs, and the ports at which it looks for the called telephones."""
 
     gateway: GatewayProcess
     b_port: int
     run: Callable[[Awaitable[Any]], Any]
+    c_port: int = 0
 
     def position(self) -> int:
         """The number of events so far."""
@@ -136,8 +142,37 @@ def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> It
     runner.run(gateway.__aexit__(None, None, None))
 
 
+@pytest.fixture(scope="session")
+def standing(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Site]]:
+    """The plain gateway; one that a test has ended is replaced."""
+    require_models()
+    b_port, c_port = free_port(), free_port()
+    routes = [
+        {"number": number, "from": "en", "to": "pt", "destination": f"sip:{user}@127.0.0.1:{port}"}
+        for number, user, port in (("7001", "b", b_port), ("7002", "c", c_port))
+    ]
+    environ = {"GATEWAY__SIP__TRUNKS": TRUSTED, "GATEWAY__CALL__DISCLOSURE": "false"}
+    begun: list[GatewayProcess] = []
+
+    def stand() -> Site:
+        if not begun or not alive(begun[-1].pid):
+            begun.append(GatewayProcess(tmp_path_factory.mktemp("plain"), routes=routes, environ=environ))
+            runner.run(begun[-1].__aenter__())
+        return Site(begun[-1], b_port, lambda work: runner.run(_await(work)), c_port)
+
+    yield stand
+    for gateway in begun:
+        runner.run(gateway.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def plain(standing: Callable[[], Site]) -> Site:
+    """A gateway that says nothing of its own: 7001 leads to telephone B, 7002 to telephone C, both en→pt."""
+    return standing()
+
+
 async def _await(work: Awaitable[Any]) -> Any:
-    return await asyncio.wait_for(work, 110)
+    return await asyncio.wait_for(work, 220)
 
 
 @pytest.fixture(scope="session")

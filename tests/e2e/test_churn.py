@@ -17,7 +17,7 @@ from gateway.bench.processes import open_files
 from gateway.bench.soak import Soaked, soak
 from tests.e2e.conftest import Site
 
-pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
 
 CALLS = 60
 

@@ -31,7 +31,7 @@ from gateway.text.normal import normal_words
 from tests.e2e.conftest import require_models
 from tests.e2e.sounds import SAID, first_and_last
 
-pytestmark = [pytest.mark.sip, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.slow, pytest.mark.timeout(240)]
 
 LIMIT_S = 90.0
 

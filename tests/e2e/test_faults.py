@@ -8,20 +8,18 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.bench.capture import Capture, delivery, packet_rate, regularity
-from gateway.bench.gateway_process import GatewayProcess, children, free_port
+from gateway.bench.gateway_process import children
 from gateway.bench.phone_process import PhoneProcess
 from gateway.bench.processes import alive, command, redis_client, redis_server, until_gone, workers
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words, wer
-from tests.e2e.conftest import TRUSTED, Site, require_models
+from tests.e2e.conftest import Site
 from tests.e2e.sounds import SAID, first_and_last, heard_between, prompt, read_back
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -29,41 +27,13 @@ pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.
 RELOAD_S = 60.0  # until a new worker has read and warmed its models, on a busy machine
 LONGEST_GAP_MS = 400.0  # below redis.timeout_s: a call that waits for Redis would show as a gap of 500 ms
 
-Bed = tuple[Site, int]
-"""A gateway whose parts may be killed, and the port of a second called telephone, dialled by 7002."""
 
-
-def make_gateway(work: Path, b_port: int, c_port: int) -> GatewayProcess:
-    routes = [
-        {"number": number, "from": "en", "to": "pt", "destination": f"sip:{user}@127.0.0.1:{port}"}
-        for number, user, port in (("7001", "b", b_port), ("7002", "c", c_port))
-    ]
-    return GatewayProcess(work, routes=routes, environ={"GATEWAY__SIP__TRUNKS": TRUSTED})
-
-
-@asynccontextmanager
-async def own_gateway(work: Path) -> AsyncIterator[tuple[GatewayProcess, int]]:
-    """A gateway for one test that ends it, and the port of telephone B."""
-    b_port, c_port = free_port(), free_port()
-    async with make_gateway(work / "own", b_port, c_port) as gateway:
-        yield gateway, b_port
-
-
-@pytest.fixture(scope="module")
-def bed(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    require_models()
-    b_port, c_port = free_port(), free_port()
-    gateway = make_gateway(tmp_path_factory.mktemp("bed"), b_port, c_port)
-    runner.run(gateway.__aenter__())
-    yield Site(gateway, b_port, lambda work: runner.run(asyncio.wait_for(work, 200))), c_port
-    runner.run(gateway.__aexit__(None, None, None))
-
-
-async def connect(site: Site, a: PhoneProcess, b: PhoneProcess, since: int, number: str = "7001") -> None:
-    """Dial, and let the announcements pass."""
+async def connect(site: Site, a: PhoneProcess, b: PhoneProcess, number: str = "7001") -> None:
+    """Dial, until both can talk."""
+    since = site.position()
     a.send("call", uri=site.gateway.uri(number))
     await b.wait("established", timeout_s=30)
-    await b.wait("sound_ended", timeout_s=30)
+    await site.phase(since, "bridged")
 
 
 async def say(phone: PhoneProcess, name: str, work: Path) -> dict[str, Any]:
@@ -86,13 +56,13 @@ def log_of(site: Site, name: str) -> int:
     return site.gateway.log_file.read_text(encoding="utf-8", errors="replace").count(f'"{name}"')
 
 
-def test_c8_a_worker_killed_during_an_utterance_costs_at_most_that_utterance(bed: Bed, work: Path) -> None:
-    site, _ = bed
+def test_c8_a_worker_killed_during_an_utterance_costs_at_most_that_utterance(plain: Site, work: Path) -> None:
+    site = plain
 
     async def call() -> tuple[list[dict[str, Any]], dict[str, Any], Capture, list[dict[str, Any]], list[int]]:
         since = site.position()
         async with site.two_phones(quiet_ms=700) as (a, b):
-            await connect(site, a, b, since)
+            await connect(site, a, b)
             said = await say(a, "followme/status", work)
             victims = workers(site.gateway)
             await asyncio.sleep(max(0.0, said["last_ns"] / 1e9 + 0.3 - time.monotonic()))
@@ -121,13 +91,13 @@ def test_c8_a_worker_killed_during_an_utterance_costs_at_most_that_utterance(bed
     check_undisturbed(heard)
 
 
-def test_c7_redis_killed_and_stalled_during_speech_is_not_heard(bed: Bed, work: Path) -> None:
-    site, _ = bed
+def test_c7_redis_killed_and_stalled_during_speech_is_not_heard(plain: Site, work: Path) -> None:
+    site = plain
 
     async def call() -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Capture], bool]:
         since = site.position()
         async with site.two_phones(quiet_ms=700) as (a, b):
-            await connect(site, a, b, since)
+            await connect(site, a, b)
             call_id = (await site.phase(since, "bridged"))["call"]
             a.send("play", file=str(prompt("followme/status", work)), id="killed")
             await asyncio.sleep(1)
@@ -171,21 +141,20 @@ async def _holds_call(site: Site, call_id: str, limit_s: float) -> bool:
     return False
 
 
-def test_f09_words_of_two_calls_never_cross(bed: Bed, engines: Engines, work: Path) -> None:
+def test_f09_words_of_two_calls_never_cross(plain: Site, engines: Engines, work: Path) -> None:
     """Two calls at once, which is what the SIP library holds, with words that have nothing in common."""
-    site, c_port = bed
+    site = plain
     said = {"7001": "privacy-prompt", "7002": "queue-youarenext"}
 
     async def one(number: str, port: int) -> tuple[dict[str, Any], Capture, dict[str, Any]]:
         folder = work / number
-        folder.mkdir()
         since = site.position()
         user = {"7001": "b", "7002": "c"}[number]
         async with (
             PhoneProcess(user=user, sip_port=port, answer_after_ms=100) as callee,
             PhoneProcess(user=f"a{number}") as caller,
         ):
-            await connect(site, caller, callee, since, number)
+            await connect(site, caller, callee, number)
             await asyncio.sleep(1)
             await say(caller, said[number], folder)
             caller.send("hangup")  # the other one stays until the translation is said
@@ -193,7 +162,7 @@ def test_f09_words_of_two_calls_never_cross(bed: Bed, engines: Engines, work: Pa
             return {}, await callee.capture(folder / "callee.npz"), gone
 
     async def both() -> list[tuple[dict[str, Any], Capture, dict[str, Any]]]:
-        return list(await asyncio.gather(one("7001", site.b_port), one("7002", c_port)))
+        return list(await asyncio.gather(one("7001", site.b_port), one("7002", site.c_port)))
 
     since = site.position()
     outcomes = site.run(both())
@@ -214,13 +183,13 @@ def test_f09_words_of_two_calls_never_cross(bed: Bed, engines: Engines, work: Pa
     assert not own["7001"] & own["7002"], heard
 
 
-def test_f13_a_callee_who_hangs_up_in_mid_sentence_ends_the_call_cleanly(bed: Bed, work: Path) -> None:
-    site, _ = bed
+def test_f13_a_callee_who_hangs_up_in_mid_sentence_ends_the_call_cleanly(plain: Site, work: Path) -> None:
+    site = plain
 
     async def call() -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], float]:
         since = site.position()
         async with site.two_phones() as (a, b):
-            await connect(site, a, b, since)
+            await connect(site, a, b)
             a.send("play", file=str(prompt("followme/status", work)), id="cut")
             await asyncio.sleep(1.5)
             b.send("hangup")
@@ -236,13 +205,13 @@ def test_f13_a_callee_who_hangs_up_in_mid_sentence_ends_the_call_cleanly(bed: Be
     assert len({end["segment_id"] for end in ends}) == len(ends), "each segment ends once"
 
 
-def test_both_hang_up_at_once(bed: Bed, work: Path) -> None:
-    site, _ = bed
+def test_both_hang_up_at_once(plain: Site, work: Path) -> None:
+    site = plain
 
     async def call() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         since = site.position()
         async with site.two_phones() as (a, b):
-            await connect(site, a, b, since)
+            await connect(site, a, b)
             a.send("play", file=str(prompt("followme/sorry", work)), id="cut")
             await asyncio.sleep(1)
             for phone in (a, b):
@@ -260,48 +229,46 @@ def test_both_hang_up_at_once(bed: Bed, work: Path) -> None:
     assert ended[0]["reason"] in ("caller-hung-up", "callee-hung-up")
 
 
-def test_c9_sigterm_with_a_live_call_drains_and_leaves_nobody_behind(runner: asyncio.Runner, work: Path) -> None:
-    require_models()
+def test_c9_sigterm_with_a_live_call_drains_and_leaves_nobody_behind(plain: Site, work: Path) -> None:
+    site = plain
 
     async def life() -> tuple[int, dict[str, Any], dict[str, Any], list[int], list[dict[str, Any]]]:
-        async with own_gateway(work) as (gateway, b_port):
-            site = Site(gateway, b_port, runner.run)
-            async with site.two_phones() as (a, b), PhoneProcess(user="late") as late:
-                await connect(site, a, b, 0)
-                a.send("play", file=str(prompt("vm-whichbox", work)), id="said")
-                await asyncio.sleep(1)
-                family = children(gateway.pid)
-                os.kill(gateway.pid, signal.SIGTERM)
-                await asyncio.sleep(0.3)
-                late.send("call", uri=gateway.uri("7001"))
-                refused = await late.wait("ended", timeout_s=10)
-                await site.done(0, 1, 20)
-                a.send("hangup")
-                await b.wait("ended", timeout_s=20)
-                ended = await site.ended(0)
-                code = await gateway.wait_end(20)
-                return code, refused, ended, await until_gone(family, 5), site.utterances(0)
+        since = site.position()
+        async with site.two_phones() as (a, b), PhoneProcess(user="late") as late:
+            await connect(site, a, b)
+            a.send("play", file=str(prompt("vm-whichbox", work)), id="said")
+            await asyncio.sleep(1)
+            family = children(site.gateway.pid)
+            os.kill(site.gateway.pid, signal.SIGTERM)
+            await asyncio.sleep(0.3)
+            late.send("call", uri=site.gateway.uri("7001"))
+            refused = await late.wait("ended", timeout_s=10)
+            await site.done(since, 1, 20)
+            a.send("hangup")
+            await b.wait("ended", timeout_s=20)
+            ended = await site.ended(since)
+            code = await site.gateway.wait_end(20)
+            return code, refused, ended, await until_gone(family, 5), site.utterances(since)
 
-    code, refused, ended, left, records = runner.run(asyncio.wait_for(life(), 200))
+    code, refused, ended, left, records = site.run(life())
     assert code == 0
     assert refused["code"] == 503
     assert [record["lost"] for record in records] == [None], "the live call was interpreted to its end"
     assert (ended["result"], ended["reason"]) == ("completed", "caller-hung-up")
     assert [command(pid) for pid in left] == []
-    assert "Traceback" not in (work / "own" / "gateway.log").read_text(errors="replace")
+    assert "Traceback" not in site.gateway.log_file.read_text(errors="replace")
 
 
-def test_a_killed_gateway_takes_its_workers_and_redis_with_it(runner: asyncio.Runner, work: Path) -> None:
-    require_models()
+def test_a_killed_gateway_takes_its_workers_and_redis_with_it(plain: Site) -> None:
+    site = plain
 
     async def life() -> tuple[list[list[str]], list[int]]:
-        async with own_gateway(work) as (gateway, _):
-            family = children(gateway.pid)
-            names = [command(pid) for pid in family]
-            os.kill(gateway.pid, signal.SIGKILL)
-            return names, await until_gone(family, 10)
+        family = children(site.gateway.pid)
+        names = [command(pid) for pid in family]
+        os.kill(site.gateway.pid, signal.SIGKILL)
+        return names, await until_gone([site.gateway.pid, *family], 10)
 
-    names, left = runner.run(asyncio.wait_for(life(), 200))
+    names, left = site.run(life())
     assert any("spawn_main" in word for words in names for word in words)
     assert any("valkey-server" in word or "redis-server" in word for words in names for word in words)
     assert [command(pid) for pid in left] == []

@@ -21,7 +21,7 @@ from gateway.text.normal import normal_words
 from tests.e2e.conftest import Site
 from tests.e2e.sounds import heard_between, read_back
 
-pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
 
 NUMBER = "48151623"
 """Dialled in the menu; it must turn up nowhere but in the caller's ear."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.sip, pytest.mark.model]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.timeout(300)]
 
 # a network namespace of its own has nothing but a loopback interface, which is down at first
 ALONE = 'ip link set lo up && test "$(ls /sys/class/net)" = lo && exec "$@"'

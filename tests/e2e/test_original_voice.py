@@ -14,24 +14,28 @@ from gateway.bench.capture import Capture, first_above
 from tests.e2e.conftest import Site
 from tests.e2e.sounds import heard_between, prompt
 
-pytestmark = [pytest.mark.sip, pytest.mark.model]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.timeout(240)]
 
 LATE_NS = 600_000_000  # 60 ms in the gateway, a jitter buffer each way, and a loaded machine
 
 
-def test_a9_the_original_is_heard_at_once_and_interpreted_once(site: Site, work: Path) -> None:
+def test_a9_the_original_is_heard_at_once_and_interpreted_once(plain: Site, work: Path) -> None:
+    site = plain
+
     async def call() -> tuple[dict[str, Any], Capture]:
         since = site.position()
-        async with site.two_phones() as (a, b):
+        async with site.two_phones(quiet_ms=700) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await a.wait("established", timeout_s=20)
             await b.wait("established", timeout_s=30)
+            await site.phase(since, "bridged")
+            before = b.position
             b.send("dtmf", digits="*3")
             async with asyncio.timeout(20):
                 while not any(one["kind"] == "control" for one in site.gateway.events[since:]):
                     site.gateway.read_events()
                     await asyncio.sleep(0.05)
-            await asyncio.sleep(5.0)  # the disclosure and the answer to the keys are over
+            await b.wait("sound_ended", timeout_s=30, since=before)  # the answer to the keys
             a.send("play", file=str(prompt("followme/status", work)), id="said")
             said = await a.wait("played", timeout_s=30, such_that=lambda event: event["id"] == "said")
             await site.spoken(since, 1)

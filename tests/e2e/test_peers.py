@@ -29,7 +29,7 @@ from gateway.text.normal import wer
 from tests.e2e.conftest import Site
 from tests.e2e.sounds import SAID, bursts, first_and_last, heard_between, prompt, read_back
 
-pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 MOST_WRONG = 0.35

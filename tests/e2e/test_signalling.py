@@ -14,7 +14,7 @@ from gateway.bench.capture import last_above
 from gateway.bench.phone_process import PhoneProcess
 from tests.e2e.conftest import Site
 
-pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 async def refused(site: Site, number: str, **options: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def test_a22_a_language_that_is_not_served_is_488(site: Site) -> None:
 
 def test_a_trusted_trunk_may_name_the_languages(site: Site) -> None:
     async def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones() as (a, b):
             a.send("call", uri=site.gateway.uri("7001"), headers={"X-Translate": "pt-en"})
             await b.wait("established", timeout_s=20)
@@ -62,7 +62,7 @@ def test_a_nonsense_language_header_is_refused(site: Site) -> None:
 )
 def test_a_callee_who_refuses_is_told_to_the_caller_in_words(site: Site, work: Path, code: int, reason: str) -> None:
     async def talk() -> tuple[dict[str, Any], dict[str, Any], float]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await b.wait("incoming", timeout_s=20)
@@ -81,7 +81,7 @@ def test_a_callee_who_refuses_is_told_to_the_caller_in_words(site: Site, work: P
 
 def test_a_callee_who_does_not_answer_is_given_up_and_cancelled(site: Site) -> None:
     async def work() -> tuple[dict[str, Any], dict[str, Any]]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await b.wait("incoming", timeout_s=20)
@@ -96,7 +96,7 @@ def test_a_callee_who_does_not_answer_is_given_up_and_cancelled(site: Site) -> N
 
 def test_a_destination_that_cannot_be_reached_is_told(site: Site) -> None:
     async def work() -> dict[str, Any]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with PhoneProcess(user="a") as a:
             a.send("call", uri=site.gateway.uri("7003"))
             await a.wait("ended", timeout_s=45)
@@ -108,7 +108,7 @@ def test_a_destination_that_cannot_be_reached_is_told(site: Site) -> None:
 
 def test_a05_a_caller_who_gives_up_cancels_the_callee(site: Site) -> None:
     async def work() -> tuple[dict[str, Any], dict[str, Any]]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
             await b.wait("incoming", timeout_s=20)
@@ -125,7 +125,7 @@ def test_a11_the_third_call_is_refused_before_it_is_answered(site: Site) -> None
     """The library holds four legs: two calls. The third gets 486 with Retry-After, and the two go on."""
 
     async def work() -> tuple[int, bool]:
-        since = len(site.gateway.events)
+        since = site.position()
         async with site.two_phones() as (a, b), PhoneProcess(user="c") as c, PhoneProcess(user="d") as d:
             a.send("call", uri=site.gateway.uri("7001"))
             await b.wait("established", timeout_s=20)

@@ -15,7 +15,7 @@ from gateway.speech.local import Engines
 from tests.e2e.conftest import Site
 from tests.e2e.sounds import heard_between, holds, prompt, read_back
 
-pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 async def say(phone: Any, name: str, work: Path) -> dict[str, Any]:
