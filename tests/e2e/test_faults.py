@@ -148,7 +148,7 @@ def test_f09_words_of_two_calls_never_cross(plain: Site, engines: Engines, work:
 
     async def one(number: str, port: int) -> tuple[dict[str, Any], Capture, dict[str, Any]]:
         folder = work / number
-        since = site.position()
+        folder.mkdir()
         user = {"7001": "b", "7002": "c"}[number]
         async with (
             PhoneProcess(user=user, sip_port=port, answer_after_ms=100) as callee,
