@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def test_every_source_file_carries_its_licence() -> None:
 def test_no_source_file_grows_beyond_what_can_be_read() -> None:
     long = {path.name: len(path.read_text().splitlines()) for path in SOURCES if path.is_relative_to(ROOT / "gateway")}
     assert {name: lines for name, lines in long.items() if lines > 600} == {}
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """They are imported by it: the second one could not be collected."""
+    names = Counter(path.name for path in SOURCES if path.name.startswith("test_"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize(
