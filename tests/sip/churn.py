@@ -8,6 +8,7 @@ Run from the repository root: ``python tests/sip/churn.py --calls 1000``. Memory
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 import time
@@ -58,18 +59,23 @@ def main() -> None:
     options.add_argument("--calls", type=int, default=1000)
     options.add_argument("--at-once", type=int, default=3)
     options.add_argument("--hold-s", type=float, default=0.1)
+    options.add_argument("--json", action="store_true", help="samples, counts and slope as one JSON object")
     given = options.parse_args()
     agent = AgentProcess(31_000, auto_answer=True, tone_hz=440)
     samples = churn(agent, given.calls, given.at_once, given.hold_s)
+    late = samples[len(samples) // 2 :]
+    slope = np.polyfit([s["calls"] for s in late], [s["rss_kb"] for s in late], 1)[0]
+    counts = agent.statistics()["counts"]
+    code = agent.stop()
+    if given.json:
+        print(json.dumps({"samples": samples, "counts": counts, "slope_kb": slope, "exit": code}))
+        return
     for sample in samples:
         print(
             f"{sample['at_s']:7.1f} s  {sample['calls']:6d} calls  {sample['rss_kb'] / 1024:6.1f} MiB  "
             f"{sample['threads']} threads  {sample['fds']} files"
         )
-    late = samples[len(samples) // 2 :]
-    slope = np.polyfit([s["calls"] for s in late], [s["rss_kb"] for s in late], 1)[0]
-    counts = agent.statistics()["counts"]
-    print(f"slope over the second half: {slope:.2f} KiB a call; {counts}; exit {agent.stop()}")
+    print(f"slope over the second half: {slope:.2f} KiB a call; {counts}; exit {code}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from long_calls import SCENARIOS as LONG_CALLS
 from long_calls import run
-from sip_harness import SCENARIOS, AgentProcess, Exchange, open_exchange
+from sip_harness import SCENARIOS, AgentProcess, Exchange, SharedAgent, open_exchange
 
 
 @pytest.fixture
@@ -62,10 +62,17 @@ def worker_rtp() -> Iterator[int]:
     return iter(range(32_000, 60_000, 100))
 
 
+@pytest.fixture(scope="module")
+def shared_agent(worker_rtp: Iterator[int]) -> Iterator[SharedAgent]:
+    one = SharedAgent(worker_rtp)
+    yield one
+    one.stop()
+
+
 @pytest.fixture
-def agent(agents: Callable[..., AgentProcess]) -> AgentProcess:
-    """One user agent that answers and plays 440 Hz."""
-    return agents(auto_answer=True, tone_hz=440)
+def agent(shared_agent: SharedAgent) -> AgentProcess:
+    """A user agent that answers and plays 440 Hz, free of calls. It counts over all tests of a module."""
+    return shared_agent.free()
 
 
 def _need(program: str, package: str) -> str:

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Calls whose point is to wait: timers of half a minute and more. They run beside the other tests, on one user agent.
 
-Each is a function that takes the agent, and is over when what it waited for has happened.
+Each is a function that takes the agent, and is over when what it waited for has happened. The one that makes calls by
+the hundred has an agent of its own, and a process for the callers.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from sip_harness import AgentProcess, until
 from sip_peer import Peer
@@ -99,12 +104,29 @@ def refreshed_by_us(agent: AgentProcess) -> None:
         assert peer.bye().code == 200
 
 
+def six_hundred_calls(_agent: AgentProcess) -> None:
+    """D12: calls leave no thread and no file, and memory is flat after half a minute."""
+    command = [sys.executable, str(Path(__file__).with_name("churn.py")), "--calls", "600", "--json"]
+    done = subprocess.run(["nice", *command], capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stdout)
+    first, last = told["samples"][0], told["samples"][-1]
+    assert last["at_s"] > 40, "too quick: transactions linger for half a minute"
+    assert last["threads"] <= first["threads"]
+    assert last["fds"] <= first["fds"]
+    counts = told["counts"]
+    assert (counts["incoming"], counts["ended"], counts["callback_errors"], told["exit"]) == (600, 600, 0, 0)
+    slope = told["slope_kb"]
+    assert slope < 3, f"{slope:.1f} KiB a call"  # 0.4 measured; a leaked call would be 10 and more
+
+
 SCENARIOS: dict[str, tuple[Scenario, ...]] = {
     # a leg each; what stands in one row runs one after the other on the same leg
     "a13": (never_acknowledged, comfort_noise_and_then_nothing),
     "a08": (refreshed_once("INVITE"),),
     "a09": (refreshed_once("UPDATE"),),
     "a08-ours": (refreshed_by_us,),
+    "d12": (six_hundred_calls,),
 }
 
 

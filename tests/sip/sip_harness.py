@@ -129,6 +129,34 @@ class AgentProcess:
             self.process.wait(5)
 
 
+class SharedAgent:
+    """One user agent for many tests: each finds it free of calls, and with nothing told of those before."""
+
+    def __init__(self, rtp: Iterator[int]) -> None:
+        self._rtp = rtp
+        self._agent: AgentProcess | None = None
+
+    def free(self) -> AgentProcess:
+        """The agent; a new one where the last test ended it or left a call in it."""
+        agent = self._agent
+        if agent is None or not (agent.alive and until(lambda: agent.statistics()["legs"] == 0, 3)):
+            self.stop()
+            agent = self._agent = AgentProcess(next(self._rtp), auto_answer=True, tone_hz=440)
+        agent.statistics()  # behind what was still to be told of the last call
+        agent.lines.clear()
+        agent.errors.clear()
+        return agent
+
+    def stop(self) -> None:
+        """It has to end well."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            try:
+                assert agent.stop() == 0, "".join(agent.errors[-40:])
+            finally:
+                agent.kill()
+
+
 @dataclass(frozen=True)
 class Exchange:
     """A gateway with scripted engines, the called party behind its number, and a third one to be transferred to."""

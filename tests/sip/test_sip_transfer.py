@@ -80,8 +80,8 @@ def test_a15_blind_transfer_keeps_the_interpreter(exchange: Exchange, leaves_at_
             assert last.body.startswith("SIP/2.0 200")
             assert a.wait_bye(2) is not None, "the leg of the one who is replaced is ended by rule"
         assert exchange.agent.event("call-transfer", start=start, state="done")["leg"] == "a"
-        assert speaks(c.rtp, c.remote_rtp, b.rtp, TO_PT_HZ)
-        assert speaks(b.rtp, b.remote_rtp, c.rtp, TO_EN_HZ)
+        assert speaks(c.rtp, c.remote_rtp, b.rtp, TO_PT_HZ), exchange.agent.lines[start:]
+        assert speaks(b.rtp, b.remote_rtp, c.rtp, TO_EN_HZ), exchange.agent.lines[start:]
         assert b.receive(0) is None, "the other party was told of the transfer by SIP"
         for side in "ab":
             assert exchange.agent.event("utterance", start=start, leg=side)["lost"] is None
