@@ -210,7 +210,7 @@ class Endpoint(Section):
     start_frames: Annotated[Int, Field(ge=1, le=50)] = 3
     start_window: Annotated[Int, Field(ge=1, le=50)] = 5
     pre_roll_ms: Annotated[Int, Field(ge=0, le=2000)] = 300
-    prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 160
+    prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 120
     end_ms: Annotated[Int, Field(ge=60, le=5000)] = 400
     clause_end_ms: Annotated[Int, Field(ge=60, le=5000)] = 240
     keep_tail_ms: Annotated[Int, Field(ge=0, le=5000)] = 400
@@ -247,7 +247,7 @@ class Speech(Section):
     style: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "neutral"
     styles: Path | None = None
     vary: bool = False
-    first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 450
+    first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 350
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16

@@ -63,7 +63,7 @@ class Duplex:
         booth = Booth(
             speech=self.speech,
             prompts=book,
-            endpoint=EndpointPlan(),
+            endpoint=EndpointPlan(prepare_ms=160),  # longer than the gaps of `babble`: nothing is prepared twice
             previews=mode == "simultaneous",
             repeat_below=0.2,
             turns=rules or TurnRules(),

@@ -57,7 +57,7 @@ def test_pause_then_end_with_kept_tail() -> None:
     events = play(endpointer, "S" * 10 + "." * 30)
     assert events == [
         SpeechStarted(0),
-        SpeechPaused(0, 10 * FRAME, 18 * FRAME),
+        SpeechPaused(0, 10 * FRAME, 16 * FRAME),
         SpeechEnded(0, 10 * FRAME, 30 * FRAME, EndCause.SILENCE, 30 * FRAME),
     ]
     assert endpointer.tail_quiet
@@ -107,7 +107,7 @@ def test_a_click_in_the_pause_neither_resumes_nor_prolongs() -> None:
 def test_a_click_before_preparing_is_inside_what_is_prepared() -> None:
     endpointer = Endpointer(EndpointPlan())
     events = play(endpointer, "S" * 10 + "...S" + "." * 16)
-    assert of(SpeechPaused, events) == [SpeechPaused(0, 10 * FRAME, 18 * FRAME)]
+    assert of(SpeechPaused, events) == [SpeechPaused(0, 10 * FRAME, 16 * FRAME)]
     assert endpointer.tail_quiet
 
 

@@ -27,9 +27,9 @@ def test_derived_samples_follow_the_rate() -> None:
 
 
 def test_silence_is_counted_in_whole_frames_rounded_up() -> None:
-    plan = EndpointPlan(frame_ms=30)
+    plan = EndpointPlan(frame_ms=30, prepare_ms=100)
     assert plan.end_frames == 14
-    assert plan.as_echo()["prepare_frames"] == 6
+    assert plan.as_echo()["prepare_frames"] == 4
 
 
 @pytest.mark.parametrize(
