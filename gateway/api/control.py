@@ -266,19 +266,18 @@ class Control:
             raise Problem(NO_TRANSFER_NOW, "the parties are not connected yet")
         to = self._destinations.find(order.to, "to", anywhere=anywhere)
         stays = call.a if order.party == "a" else call.b
-        busy = Problem(
-            NO_TRANSFER_NOW, "another transfer is under way: wait for its call-transfer or call-handover event"
-        )
+        leaves = call.other(stays)
+        awaited = call.transfers.awaits(stays) or call.transfers.awaits(leaves)
+        busy = Problem(NO_TRANSFER_NOW, "another transfer is under way: its call-transfer or call-handover event tells")
         if not order.interpreted:
-            if call.handovers.under_way not in (None, (stays.side, to.uri)) or call.transfers.awaits(call.other(stays)):
+            if awaited or call.handovers.under_way not in (None, (stays.side, to.uri)):
                 raise busy
             call.handovers.begin(stays, to.uri)
             return
-        leaves = call.other(stays)
         wanted = self._wanted(to, order.language, stays, leaves)
         if call.transfers.has_brought(leaves, wanted):
             return
-        if call.handovers.under_way is not None or call.transfers.awaits(leaves):
+        if awaited or call.handovers.under_way is not None:
             raise busy
         refusal = self._board.transfer(call, leaves, wanted)
         if refusal is not None:

@@ -216,7 +216,7 @@ class LegSwitch:
             self._say(ReferProgress(leg_id, BAD_REQUEST))
             return
         try:
-            leg.call.xfer(uri, self._operation(0, []))
+            leg.call.xfer(f"<{uri}>", self._operation(0, []))  # bare, its parameters would be the header's
             self.counts["referred"] += 1
         except pj.Error as error:
             log.warning("refer_not_sent", leg=leg_id, reason=str(error.reason))

@@ -80,9 +80,9 @@ def failed(exchange: Exchange, start: int) -> str:
 
 def test_a5_a_party_is_handed_over_and_the_gateway_leaves(operated: Exchange) -> None:
     with bridged(operated) as (a, call, start):
-        hand_over(operated, call)
+        hand_over(operated, call, "sip:201@127.0.0.1:9;transport=tcp")
         refer = refer_of(a)
-        assert refer.headers["refer-to"].strip("<>") == "sip:201@127.0.0.1:9"
+        assert refer.headers["refer-to"] == "<sip:201@127.0.0.1:9;transport=tcp>"
         assert "sip:" in refer.headers["referred-by"]
         a.respond(refer, 202, "Accepted")
         notify(a, "SIP/2.0 100 Trying")

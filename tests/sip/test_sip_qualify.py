@@ -26,6 +26,7 @@ class Registrar:
 
     def __init__(self) -> None:
         self.silent = False
+        self.unanswered = 0
         self.options_code = 200
         self.calls: list[Message] = []
         self._phone = Callee()
@@ -40,9 +41,11 @@ class Registrar:
     def _serve(self) -> None:
         while not self._over.is_set():
             message = self._phone.receive(0.1)
-            if message is None or message.code or self.silent:
+            if message is None or message.code:
                 continue
-            if message.first_line.startswith("REGISTER"):
+            if self.silent:
+                self.unanswered += 1
+            elif message.first_line.startswith("REGISTER"):
                 self._phone.respond(message, 200, "OK", extra=f"Contact: {message.headers['contact']};expires=3600")
             elif message.first_line.startswith("OPTIONS"):
                 self._phone.respond(message, self.options_code, "Here")
@@ -88,6 +91,8 @@ def test_a19_a_registrar_that_goes_silent_is_left_long_before_the_renewal(
         assert any("sip_peer_down" in line for line in site.agent.errors)
         first.silent = False
         assert until(lambda: healths(site.agent, "pbx") == ["up", "up"])
+        first.silent, asked = True, first.unanswered
+        assert until(lambda: first.unanswered > asked)  # the gateway stops while it waits for an answer
 
 
 def test_a4_calls_go_to_the_address_of_a_trunk_that_is_up(

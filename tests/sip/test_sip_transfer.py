@@ -53,6 +53,12 @@ def speaks(talker: RtpSocket, to: tuple[str, int], listener: RtpSocket, hz: int)
     return until(lambda: len(listener.received) > 40 and peak_hz(listener.sound(0.4))[0] == pytest.approx(hz, abs=8))
 
 
+def story(exchange: Exchange, start: int) -> str:
+    """What happened in the call, for the reader of a failure."""
+    wanted = ("event", "leg", "outcome", "lost", "source_text", "clips", "reason", "state")
+    return "\n".join(str({key: line[key] for key in wanted if key in line}) for line in exchange.agent.lines[start:])
+
+
 def end(exchange: Exchange, first: Callee, second: Callee, start: int) -> None:
     assert first.request("BYE").code == 200
     second.next("BYE")
@@ -80,8 +86,10 @@ def test_a15_blind_transfer_keeps_the_interpreter(exchange: Exchange, leaves_at_
             assert last.body.startswith("SIP/2.0 200")
             assert a.wait_bye(2) is not None, "the leg of the one who is replaced is ended by rule"
         assert exchange.agent.event("call-transfer", start=start, state="done")["leg"] == "a"
-        assert speaks(c.rtp, c.remote_rtp, b.rtp, TO_PT_HZ), exchange.agent.lines[start:]
-        assert speaks(b.rtp, b.remote_rtp, c.rtp, TO_EN_HZ), exchange.agent.lines[start:]
+        assert speaks(c.rtp, c.remote_rtp, b.rtp, TO_PT_HZ), story(exchange, start)
+        # who answers while the translation still plays may be taken for its echo
+        assert until(lambda: abs(b.rtp.sound(0.2).astype(float)).max() < 100)
+        assert speaks(b.rtp, b.remote_rtp, c.rtp, TO_EN_HZ), story(exchange, start)
         assert b.receive(0) is None, "the other party was told of the transfer by SIP"
         for side in "ab":
             assert exchange.agent.event("utterance", start=start, leg=side)["lost"] is None
