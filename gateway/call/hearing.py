@@ -11,11 +11,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gateway.call.interpretation import Interpretation
-from gateway.call.live import LiveUtterance, words_on_leg
+from gateway.call.live import CONTEXT_WORDS, LiveUtterance, words_on_leg
 from gateway.speech.jobs import Recognition
 from gateway.stream.events import Span
 from gateway.stream.join import join, unhurt
-from gateway.stream.words import written
+from gateway.stream.words import words_of, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Hearing:
     span: Span
     is_cut: bool = False
     """It ends in a forced cut."""
+
+
+def last_words(before: Hearing) -> str:
+    """What was understood before a cut, for the recogniser to go on from; nothing while that is not known (S3.4)."""
+    return written(words_of(before.interpretation.outcome.source_text)[-CONTEXT_WORDS:])
 
 
 async def text_beside_cut(

@@ -112,6 +112,7 @@ class Interpretation:
         clock: Callable[[], int] = time.monotonic_ns,
         speak: bool = True,
         words: bool = False,
+        context: str = "",
         settle: Callable[[Recognition], Awaitable[str]] | None = None,
         translation: str | None = None,
         ahead: Ahead | None = None,
@@ -131,6 +132,7 @@ class Interpretation:
                 source,
                 plan.source if identify is None or identify.known else None,
                 plan.lexicon.hotwords,
+                context=context,
                 words=words or not speak,
                 candidates=identify.candidates if identify is not None else (),
             )

@@ -24,10 +24,11 @@ from gateway.stream.agreement import Agreement, AgreementStep, Hypothesis
 from gateway.stream.buffering import AdaptiveBuffer
 from gateway.stream.events import Span
 from gateway.stream.join import join, unhurt
-from gateway.stream.words import Word, words_of
+from gateway.stream.words import Word, words_of, written
 
 FIRST_MS = 600  # sound before the first decoding: in less there is seldom a whole word
 KEEP_WORDS = 3  # committed words that stay in the decoded sound, as context for the next ones
+CONTEXT_WORDS = 20  # before a forced cut: the sentence under way, seldom more
 TRIM_ABOVE_S = 6.0  # below this the encoder's window costs the same anyway
 SHARE = 0.5  # of the time, at most, that decodings may take in consecutive mode, where they only show
 
@@ -40,6 +41,11 @@ class Seam:
     cut_sample: int
     known: tuple[Word, ...] | None = None
     """What was understood up to the cut; None until that is final."""
+
+    @property
+    def context(self) -> str:
+        """The end of it, for the recogniser to go on from (SPEC S3.4)."""
+        return written((self.known or ())[-CONTEXT_WORDS:])
 
     def behind(self, words: tuple[Word, ...], span: Span, rate_hz: int) -> tuple[Word, ...]:
         """The words of a decoding that begins before the cut, without those that are known."""
@@ -99,6 +105,11 @@ class LiveUtterance:
         self._ticket: Ticket | None = None
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def context(self) -> str:
+        """What was understood before the sound that is decoded, where that begins at a forced cut."""
+        return self._seam.context if self._seam is not None and self.from_sample < self.first_sample else ""
+
     def as_preview(self, step: Step, call_id: str, side: str) -> dict[str, Any]:
         """What is told of a decoding: JSON-ready. It shows, and is never spoken."""
         return {
@@ -121,7 +132,9 @@ class LiveUtterance:
         if self.finished or self._ticket is not None or new < least or self._clock() < self._not_before_ns:
             return False
         span = Span(self.from_sample, heard, self.plan.version)
-        task = RecognizeTask(self._ear.cut(span), self.plan.source, self.plan.lexicon.hotwords, words=True)
+        task = RecognizeTask(
+            self._ear.cut(span), self.plan.source, self.plan.lexicon.hotwords, context=self.context, words=True
+        )
         try:
             self._ticket = self._speech.submit(self._leg, task, Priority.PREVIEW)
         except QueueFull:

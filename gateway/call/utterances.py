@@ -28,7 +28,7 @@ from gateway.call.desk import Booth
 from gateway.call.ear import Ear
 from gateway.call.floor import Floor
 from gateway.call.gate import Withheld
-from gateway.call.hearing import Hearing, text_beside_cut
+from gateway.call.hearing import Hearing, last_words, text_beside_cut
 from gateway.call.identified import Identified
 from gateway.call.interpretation import ECHO, INTERRUPTED, LOW_CONFIDENCE, Interpretation, Outcome
 from gateway.call.live import LiveUtterance, Seam, Step
@@ -272,6 +272,7 @@ class Utterances:
             clock=self._clock,
             speak=whole,
             words=beside_cut,
+            context=last_words(before) if before is not None else live.context,
             settle=settle if beside_cut else None,
             ahead=live.ahead if whole else None,
             admit=partial(self._at.floor.admit, (first, span.end_sample)) if whole else None,

@@ -369,7 +369,7 @@ def test_s1_18_words_that_wait_when_the_language_changes_are_spoken_in_the_old_o
 
 
 @pytest.mark.parametrize("mode", ["consecutive", "simultaneous"])
-def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_twice(mode: str) -> None:
+def test_s3_1_s3_4_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_twice(mode: str) -> None:
     """One word every 350 ms for 45 s: two forced cuts. Each decoding hears the words that lie in its sound."""
     beat = 16_000 * 35 // 100
 
@@ -404,6 +404,9 @@ def test_s3_1_a_talker_who_never_pauses_loses_no_word_at_the_cuts_and_says_none_
         assert numbers == list(range(numbers[0], numbers[-1] + 1)), "none lost, none twice"
         assert numbers[0] <= 1 and numbers[-1] >= 126
         assert not [word for word in said[:-1] if word.startswith("cut")]
+        behind = [task.task.context for task in speech.of(RecognizeTask) if task.task.context]
+        assert behind, "s3.4: what stands behind a cut is heard in the company of what stands before it"
+        assert all(set(context.split()) <= set(said) and len(context.split()) <= 20 for context in behind)
         if mode == "consecutive":
             assert line.direction.statistics()["joined-timestamps"] >= 2
         else:

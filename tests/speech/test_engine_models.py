@@ -66,14 +66,27 @@ def over_the_phone(speech: Speech) -> bytes:
     return np.concatenate([quiet, line, quiet]).astype("<i2").tobytes()
 
 
-def hear(engines: EngineSet, pcm: bytes, language: str | None, hotwords: tuple[str, ...] = ()) -> Recognition:
-    heard = engines.run(RecognizeTask(pcm, language, hotwords))
+def hear(
+    engines: EngineSet, pcm: bytes, language: str | None, hotwords: tuple[str, ...] = (), context: str = ""
+) -> Recognition:
+    heard = engines.run(RecognizeTask(pcm, language, hotwords, context))
     assert isinstance(heard, Recognition)
     return heard
 
 
 def words(text: str) -> list[str]:
     return re.sub(r"[^\w ]", " ", text.casefold()).split()
+
+
+def test_s3_4_a_wrong_context_spoils_no_words_and_speaks_none_into_silence(engines: EngineSet) -> None:
+    """What the window before had wrong must not spread: not into clear speech, not into a pause."""
+    wrong = "the black cat plays the piano and the black cat plays the piano and the"
+    for text in ("Your appointment is on Tuesday at nine.", "Please bring the documents with you.", "Thank you."):
+        pcm = over_the_phone(say(engines, text, "en"))
+        assert words(hear(engines, pcm, "en", context=wrong).text) == words(hear(engines, pcm, "en").text)
+    noise = np.random.default_rng(3).normal(0, 30, 2 * MODEL_RATE_HZ)
+    for silence in (np.zeros(2 * MODEL_RATE_HZ), noise):
+        assert not hear(engines, silence.astype("<i2").tobytes(), "en", context=wrong).text
 
 
 @pytest.mark.parametrize(
