@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from audio_signals import PROMPTS, Int16, g711, noise, prompt, tone
@@ -13,6 +16,13 @@ from gateway.audio.vad import VoiceDetector, self_test
 pytestmark = pytest.mark.unit
 
 NAMES = ("agent-pass", "all-circuits-busy-now", "auth-incorrect", "conf-getpin", "demo-congrats", "demo-thanks")
+
+
+def test_e12_the_detector_needs_no_part_of_setuptools() -> None:
+    """The package's first edition imports pkg_resources, which newer environments do not have."""
+    look = "import sys; sys.modules['pkg_resources'] = None; import gateway.audio.vad, webrtcvad; print(webrtcvad.Vad)"
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 0, found.stderr
 
 
 def verdicts(pcm: Int16, detector: VoiceDetector | None = None) -> list[bool]:

@@ -209,6 +209,24 @@ def test_b7_too_many_echoes_pause_the_translation_of_that_party_and_both_are_tol
     run(work())
 
 
+def test_j05_what_a_party_is_given_to_hear_is_never_recognised_and_is_not_dropped_for_what_is() -> None:
+    """Each direction hears what its own telephone sends, and nothing else: no tap on both ways of a leg."""
+
+    async def work() -> None:
+        call = Duplex({"en": [""], "pt": ["outra coisa"]}, replace(RULES, barge_in_ms=0))
+        await call.run(0.4)
+        await a_says(call, LONG)
+        asked = [ticket.task.language for ticket in call.speech.of(RecognizeTask)]
+        assert asked and set(asked) == {"en"}, "the translation that B hears is nobody's speech"
+        await call.run(0.0, voice(1.2))
+        assert call.b.playout.translating, "it goes on while B's own words are recognised"
+        await call.run(6.0)
+        assert [entry["target_text"] for entry in call.of("utterance", "a")] == [f"(pt) {LONG}"]
+        await call.close()
+
+    run(work())
+
+
 def test_b7_an_announcement_that_comes_back_is_an_echo_too() -> None:
     async def work() -> None:
         call = Duplex({"en": [""], "pt": ["please-repeat in pt"]}, RULES)

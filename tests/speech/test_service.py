@@ -7,6 +7,8 @@ import asyncio
 import os
 import random
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,14 @@ def test_s1_16_start_returns_with_every_worker_warm_and_close_leaves_no_process(
             await service.submit("a", say("late"), FINAL).result()
 
     run(main())
+
+
+def test_h15_the_media_process_holds_no_model_library_that_a_fork_could_break() -> None:
+    """Engines are not fork-safe: workers are spawned, and only they import what the models run on."""
+    libraries = ("ctranslate2", "faster_whisper", "onnxruntime", "openvino", "tokenizers", "torch")
+    look = f"import sys, gateway.runtime; print([name for name in {libraries!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == "[]"
 
 
 def test_c8_a_task_whose_worker_is_killed_completes_once_on_another(tmp_path: Path) -> None:
