@@ -55,7 +55,7 @@ WHERE = [
     ("operator", "sip:x@evil.example;foo=@pbx.example", 403),
     ("operator", "sip:x@evil.example?to=@pbx.example", 403),
     ("operator", "sip:5551@pbx.example.evil.example", 403),
-    ("operator", "8123", 201),
+    ("operator", "8123456789012", 201),
     ("operator", "9", 422),
     ("operator", "tel:+123", 422),
     ("admin", "sip:ana@192.0.2.1", 201),

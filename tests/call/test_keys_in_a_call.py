@@ -303,7 +303,7 @@ def test_k07_events_name_the_control_and_never_the_keys() -> None:
         await press(site, call.a.leg, "4711*1")
         await end(site, call)
         site.bus.close()
-        events = [event.as_json() async for event in subscription]
+        events = [event.as_json() | {"call": "", "at_ns": 0} async for event in subscription]  # ids hold any digits
         assert [event["control"] for event in events if event["kind"] == "control"] == ["pause"]
         assert not [event for event in events if "200877" in str(event) or "4711" in str(event)]
 

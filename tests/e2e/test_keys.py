@@ -51,6 +51,8 @@ def spoken(engines: Engines, text: str, language: str, work: Path) -> Path:
 
 
 def test_a2_k07_from_the_menu_to_an_interpreted_call(site: Site, engines: Engines, work: Path) -> None:
+    before = {file: file.stat().st_size for file in (site.gateway.log_file, site.gateway.events_file)}
+
     async def call() -> tuple[dict[str, Any], Capture, int, int]:
         since = site.position()
         async with site.two_phones(quiet_ms=1500) as (a, b):
@@ -74,4 +76,5 @@ def test_a2_k07_from_the_menu_to_an_interpreted_call(site: Site, engines: Engine
     assert (ended["result"], ended["reason"]) == ("completed", "caller-hung-up")
     said = read_back(engines, heard_between(heard.received, first_ns, last_ns), "pt").text
     assert "".join(word for word in normal_words(said, "pt") if word.isdecimal()).find(NUMBER) >= 0, said
-    assert NUMBER not in site.gateway.log_file.read_text() and NUMBER not in site.gateway.events_file.read_text()
+    for file, size in before.items():  # the rest of a long file may hold any eight digits in its stamps
+        assert NUMBER not in file.read_bytes()[size:].decode(errors="replace")
