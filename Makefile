@@ -28,8 +28,7 @@ test: setup models system-packages
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "unit and not slow" -q
+	$(BIN)/mypy & typed=$$!; $(BIN)/python -m pytest -m "unit and not slow" -q; tested=$$?; wait $$typed && exit $$tested
 
 run: setup models
 	@$(MAKE) --no-print-directory pjsua2 || echo "run: going on with the packaged SIP library, which holds 2 calls at once"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sip
 
 EVENTS = 101
 NUMBER = "4815162342"
-PIN = "90210"
+PIN = "9021045871"  # long enough that no stamp or id in a log holds it by chance
 
 
 @pytest.fixture(scope="module")
