@@ -27,6 +27,8 @@ from gateway.speech.jobs import Recognition, RecognizeTask
 from gateway.speech.local import Engines
 
 TRUSTED = '[{name: here, networks: ["127.0.0.0/8"], trusted: true}]'
+REDIS_TIMEOUT_S = 3.0
+"""Of the plain gateway: no machine is so busy that a wait for Redis could be taken for its business."""
 
 
 def require_models() -> None:
@@ -152,6 +154,7 @@ def standing(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -
         for number, user, port in (("7001", "b", b_port), ("7002", "c", c_port))
     ]
     environ = {"GATEWAY__SIP__TRUNKS": TRUSTED, "GATEWAY__CALL__DISCLOSURE": "false"}
+    environ["GATEWAY__REDIS__TIMEOUT_S"] = str(REDIS_TIMEOUT_S)
     begun: list[GatewayProcess] = []
 
     def stand() -> Site:
