@@ -82,18 +82,18 @@ class Direction:
             change=on_language,
         )
         listening = Listening(
-            call_id,
-            source,
-            target,
-            booth,
-            publish,
-            self._ear,
-            self._talker,
-            self._floor,
-            self._identified,
-            self._minutes,
-            self._counts,
-            self._arrival_ns,
+            call_id=call_id,
+            source=source,
+            target=target,
+            booth=booth,
+            publish=publish,
+            ear=self._ear,
+            talker=self._talker,
+            floor=self._floor,
+            identified=self._identified,
+            minutes=self._minutes,
+            counts=self._counts,
+            arrival_ns=self._arrival_ns,
         )
         self._utterances = Utterances(listening, on_text=self.pass_through)
         self._listening = False
