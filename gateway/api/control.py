@@ -252,6 +252,8 @@ class Control:
             call.set_mode(change.mode)
         if change.paused is not None:
             call.controls.set_paused(change.paused)
+        if change.safety_words is not None:
+            call.safety.set(change.safety_words)
         for party, wish in parties:
             _change_party(call, party, wish)
             if wish.language is not None:  # pinned, or to be found out among what the other party can be talked to in
@@ -329,13 +331,14 @@ def _change_party(call: Call, party: Party, wish: PartyChange) -> None:
 
 def _view(call_id: str, record: Mapping[str, Any], state: str, gateway: str) -> dict[str, Any]:
     languages, codecs = record["languages"], record["codecs"]
-    snr_db = record.get("snr_db", (None, None))  # a gateway of an older version tells none
+    # a gateway of an older version tells neither
+    snr_db, safety = record.get("snr_db", (None, None)), record.get("safety_words", (False, False))
     return {
         "id": call_id,
         "gateway": gateway,
         "state": state,
-        "a": {"language": languages[0], "codec": codecs[0], "snr_db": snr_db[0]},
-        "b": {"language": languages[1], "codec": codecs[1], "snr_db": snr_db[1]},
+        "a": {"language": languages[0], "codec": codecs[0], "snr_db": snr_db[0], "safety_words": safety[0]},
+        "b": {"language": languages[1], "codec": codecs[1], "snr_db": snr_db[1], "safety_words": safety[1]},
         **{key: record[key] for key in _KEPT},
     }
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from gateway.call.safety_mode import SafetyWish
+
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
 AUTO = "auto"
 LanguageWish = Language | Literal["auto"]
@@ -72,6 +74,9 @@ class CallChange(Shape):
     b: PartyChange | None = None
     paused: bool | None = Field(default=None, description="true: interpret nothing until it is false again.")
     hotwords: Hotwords | None = Field(default=None, description="Replaces the call's own hotwords.")
+    safety_words: SafetyWish | None = Field(
+        default=None, description="Translate safety words alone: on, off, or auto, where the noise decides."
+    )
 
 
 class TransferOrder(Shape):
@@ -96,6 +101,9 @@ class PartyView(BaseModel):
     """One party of a call."""
 
     language: str
+    safety_words: bool = Field(
+        default=False, description="Only safety words of this party are translated: it is too noisy, or was asked for."
+    )
     codec: str = Field(description="Empty until sound flows.")
     snr_db: float | None = Field(
         default=None, description="How far this party's speech stands out of the noise around it; null until known."

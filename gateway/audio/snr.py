@@ -13,7 +13,7 @@ On 60 s of human prompts at -20 dBFS through mu-law white noise at 3, 5, 8, 10, 
 Frames of digital silence (suppressed by the other side, or never sent) say nothing about noise and are left out. A
 source that suppresses its silence to the last frame has an unknown ratio, unless its speech alone shows the noise.
 
-Of somebody who listens, the ratio is that of their last words against the noise of now, for half a minute.
+Of somebody who listens, the ratio is that of their last words against the noise of now, for a minute.
 
 Algorithmic delay: none beyond the frame. A step of the noise is seen in full after 2 s of it.
 """
@@ -32,7 +32,7 @@ from gateway.stream.events import VoiceFrame
 LOWEST_HZ, HIGHEST_HZ = 300, 3400
 NOISE_S, SPEECH_S = 2.5, 5.0  # of such sound that is looked at
 KNOWN_NOISE_S, KNOWN_SPEECH_S = 1.0, 0.5  # of such sound before anything is said
-FORGOTTEN_S = 30.0
+FORGOTTEN_S = 60.0
 NOISE_PERCENTILE = 20.0
 NOISE_PERCENTILE_OF_ALL = 10.0
 NO_SOUND_DBFS = -85.0  # G.711's quietest step but zero is at -72 (mu-law) and -66 (A-law)

@@ -43,8 +43,9 @@ class Ahead:
     def consider(self, words: Sequence[Word]) -> None:
         """So much of the utterance is known: look whether its translation has a beginning worth making."""
         known, _ = self._plan.lexicon.rules.replaced(written(words))
-        idle = (self._task is None or self._task.done()) and self._plan.source != self._plan.target
-        if self._stopped or not self._plan.first_chars or not idle or len(self._pieces) >= MOST_TRIES:
+        plan = self._plan
+        idle = (self._task is None or self._task.done()) and plan.source != plan.target and not plan.safety
+        if self._stopped or not plan.first_chars or not idle or len(self._pieces) >= MOST_TRIES:
             return
         if known != self._seen and len(words) >= LEAST_WORDS:
             self._seen = known

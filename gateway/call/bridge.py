@@ -36,6 +36,7 @@ from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, INTERPRET
 from gateway.call.reception import Reception
 from gateway.call.recording import CallRecorder
 from gateway.call.ringback import ring_back
+from gateway.call.safety_mode import SafetyMode
 from gateway.call.states import CallPhase, LegEvent, LegState, call_of
 from gateway.call.termination import Ending
 from gateway.call.transfer import Transfers, Wanted
@@ -80,11 +81,18 @@ class Call:
         self.a_to_b.identify(match.candidates[0])
         self.b_to_a.identify(match.candidates[1])
         self._reception = Reception(route.menu, self.a, self._booth, self._said("a")) if route.menu else None
+        self.safety = SafetyMode(
+            (self.a_to_b, self.b_to_a),
+            desk.booth.turns,
+            prompts=desk.booth.prompts,
+            tell=lambda kind, data: desk.publish(kind, call_id, **data),
+        )
         self.controls = Controls(
             (self.a, self.b),
             (self.a_to_b, self.b_to_a),
             prompts=desk.booth.prompts,
             allowed=desk.controls,
+            safety=self.safety,
             set_language=self.set_language,
             pass_on=self._pass_on if desk.pass_digits else None,
             tell=self._tell_control,
@@ -411,6 +419,8 @@ class Call:
                 if self._reception is not None:
                     self._reception.tick()
                 self.controls.tick()
+                if self.phase is CallPhase.BRIDGED:
+                    self.safety.tick()
                 self._tell_passing()
                 if self._recorder is not None:
                     self._recorder.tick()

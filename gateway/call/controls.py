@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from gateway.call.party import Party
 from gateway.call.prompts import PromptBook
+from gateway.call.safety_mode import SafetyMode
 from gateway.call.star_codes import Asked, Control, Heard, NotOurs, StarCodes
 
 HELP = "control-help"
@@ -55,6 +56,7 @@ class Controls:
         parties: both.
         directions: both; a pause is of the whole interpreter, since half of a conversation is none.
         allowed: sides ("a", "b") whose keys control; those of others are passed on at most.
+        safety: what only lets safety words through.
         set_language: takes a side and its new language.
         pass_on: takes the presser and keys that are no control; None keeps them.
         tell: takes a kind and data of an event.
@@ -68,6 +70,7 @@ class Controls:
         *,
         prompts: PromptBook,
         allowed: frozenset[str],
+        safety: SafetyMode,
         set_language: Callable[[str, str], None],
         pass_on: Callable[[Party, str], None] | None,
         tell: Callable[[str, dict[str, Any]], None],
@@ -78,6 +81,7 @@ class Controls:
         self._directions = tuple(directions)
         self._prompts = prompts
         self._codes = {party.side: StarCodes() for party in parties if party.side in allowed}
+        self._safety = safety
         self._set_language = set_language
         self._pass_on = pass_on
         self._tell = tell
@@ -93,6 +97,7 @@ class Controls:
             Control.ORIGINAL: self._switch_original,
             Control.TEMPO: self._next_tempo,
             Control.SWAP: self._swap,
+            Control.SAFETY: self._switch_safety,
         }
 
     def press(self, party: Party, key: str) -> None:
@@ -177,6 +182,12 @@ class Controls:
             self._set_language(side, language)
         self._answer(party, SWAPPED)
         return {"languages": list(languages.values())}
+
+    def _switch_safety(self, party: Party) -> dict[str, Any]:
+        if not self._safety.possible:
+            self._answer(party, UNKNOWN)
+            return {"on": False}
+        return {"on": self._safety.switch()}  # both parties are told what that means
 
     def _to(self, listener: Party) -> Steered:
         return next(direction for direction in self._directions if direction.target is listener)

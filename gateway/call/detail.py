@@ -34,11 +34,13 @@ def detail_record(call: Call) -> dict[str, Any]:
         "duration_s": round(now - call.started_at, 3),
         "result": call.ending.result.value if call.ending else None,
         "reason": call.ending.reason if call.ending else None,
+        "safety_words": call.safety.on,
         "codecs": [call.a.codec, call.b.codec],
         "snr_db": [call.a_to_b.snr_db, call.b_to_a.snr_db],
         "transfers": len(call.transfers.legs),
         "utterances": dict(call.utterances),
         "controls": dict(call.controls_used),
+        "safety_mode": call.safety.statistics(),
         "directions": {"a_to_b": call.a_to_b.statistics(), "b_to_a": call.b_to_a.statistics()},
         "parties": {"a": call.a.statistics(), "b": call.b.statistics()},
     }

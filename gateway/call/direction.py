@@ -98,6 +98,7 @@ class Direction:
         self._utterances = Utterances(listening, on_text=self.pass_through)
         self._listening = False
         self._skip_samples = 0
+        self._muted = False
         self._paused_by: set[str] = set()
         self._stopped = False
 
@@ -163,10 +164,20 @@ class Direction:
         return self._wishes.next(self.plan)
 
     @property
+    def heard(self) -> int:
+        """Samples of the talker's that were listened to so far; those of a pause are none."""
+        return self._ear.heard
+
+    @property
     def snr_db(self) -> float | None:
         """How far the talker stands out of the noise around them; None until that is known."""
         ratio = self._ear.snr.ratio()
         return ratio.snr_db if ratio is not None else None
+
+    def set_safety_words(self, on: bool) -> None:
+        """From the next utterance on translate safety words alone, and let nothing else of the talker be heard."""
+        self._wishes.set_safety(on)
+        self._muted = on
 
     def set_original(self, on: bool) -> None:
         """Let the listener hear the talker's own voice under the translation, or not."""
@@ -195,7 +206,8 @@ class Direction:
             if self._skip_samples > 0:
                 self._skip_samples -= frame.samples
             elif self._listening and not self._stopped:
-                self.target.playout.hear_original(frame.pcm)  # in a pause too: then the parties talk to each other
+                if self._paused_by or not self._muted:  # in a pause too: then the parties talk to each other
+                    self.target.playout.hear_original(frame.pcm)
                 for verdict in () if self._paused_by else self._ear.feed(frame):
                     self._judge(verdict)
 
@@ -239,6 +251,7 @@ class Direction:
             self.last_voice_ns = self._booth.clock()
             # in a pause the candidate comes first; without previews only simultaneous mode needs the growing text
             wanted = (self._booth.previews or self.plan.mode == Mode.SIMULTANEOUS) and self._identified.known
+            wanted = wanted and not self.plan.safety  # what is not believed is not shown either
             if verdict.is_speech and wanted:
                 self._utterances.grow()
 

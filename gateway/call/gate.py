@@ -33,6 +33,8 @@ class Withheld(StrEnum):
     BACKCHANNEL = "backchannel"
     ECHO = "echo"
     LOOP = "loop"
+    NOISE = "noise"
+    """Nothing but safety words is believed, and it held none."""
     SAME_LANGUAGE = "same-language"
 
 

@@ -39,6 +39,7 @@ from gateway.speech.jobs import (
 from gateway.speech.protocols import SpeechService, Ticket
 from gateway.stream.manner import USUAL, Manner
 from gateway.text.hotwords import repair_hotwords
+from gateway.text.safety import SafetyWord
 
 log = structlog.get_logger(__name__)
 
@@ -65,6 +66,8 @@ class Outcome:
     """Words that the voice said by Latin letters, because it does not read their script."""
     rules: int = 0
     """Corrections by the rule map."""
+    safety: tuple[SafetyWord, ...] = ()
+    """The safety words that were said, where nothing else is translated."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
     """The translation, and what became of its numbers, terms and idioms."""
     heard: Recognition | None = None
@@ -131,7 +134,7 @@ class Interpretation:
             RecognizeTask(
                 source,
                 plan.source if identify is None or identify.known else None,
-                plan.lexicon.hotwords,
+                plan.hotwords,
                 context=context,
                 words=words or not speak,
                 candidates=identify.candidates if identify is not None else (),
@@ -243,20 +246,26 @@ class Interpretation:
         if self._identify is not None and self.speaks:
             self.plan = self._identify.plan_for(self.plan, heard)
             if heard.text and heard.language != self.plan.source:
-                again = replace(hearing, language=self.plan.source, hotwords=self.plan.lexicon.hotwords, candidates=())
+                again = replace(hearing, language=self.plan.source, hotwords=self.plan.hotwords, candidates=())
                 shares, again_heard = heard.languages, (await self._ask(again, Priority.FINAL)).result
                 assert isinstance(again_heard, Recognition)
                 heard = replace(again_heard, languages=shares)
         outcome.heard = heard
         self.heard.set()
         text = await self._settle(heard) if self._settle is not None else heard.text
-        text, repairs = repair_hotwords(text.strip(), self.plan.lexicon.hotwords, heard.confidence)
+        text, repairs = repair_hotwords(text.strip(), self.plan.hotwords, heard.confidence)
         outcome.source_text, outcome.rules = self.plan.lexicon.rules.replaced(text)
         outcome.hotwords = len(repairs)
         outcome.confidence = heard.confidence ** (1 / self.plan.temperature)
         outcome.rejected = heard.rejected
         if self._admit is not None and outcome.source_text:
             outcome.verdict = self._admit(self.plan, outcome.source_text)
+        if self.plan.safety_words is not None and outcome.verdict.withheld is None:
+            outcome.safety = self.plan.safety_words.found(outcome.source_text)
+            if outcome.safety:
+                outcome.source_text = self.plan.safety_words.said(outcome.safety)
+            elif outcome.source_text:
+                outcome.verdict = Verdict(Withheld.NOISE)
         if self._echo:
             outcome.verdict = Verdict(Withheld.ECHO)
         unclear = outcome.confidence < self.plan.repeat_below and outcome.verdict.withheld is None
@@ -270,6 +279,10 @@ class Interpretation:
 
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
+        if plan.safety_words is not None:
+            outcome.rendered = Rendered(plan.safety_words.spoken(outcome.safety))
+            outcome.target_text, outcome.translated_ns = outcome.rendered.text, self._clock()
+            return
         route = Route(plan.source, plan.target, self._translated)
         rendered = await render(outcome.source_text, route, plan.lexicon, known=self._known_translation)
         outcome.rendered, outcome.target_text = rendered, rendered.text.strip()

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from gateway.call.delivery import Delivery
 from gateway.call.glossary import Glossary, Lexicon
 from gateway.speech.jobs import SynthesizeTask, TranslateTask
+from gateway.text.safety import SafetyWords, safety_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class DirectionPlan:
     lexicon: Lexicon = field(default_factory=Lexicon)
     """Hotwords, rules, idioms, terms and pronunciations."""
     glossary_version: tuple[int, ...] = ()
+    safety: bool = False
+    """Nothing but safety words is listened for and translated."""
     delivery: Delivery = field(default_factory=Delivery)
     """The style in which the voice speaks."""
     varies: bool = False
@@ -41,6 +44,17 @@ class DirectionPlan:
     def pair(self) -> tuple[str, str]:
         """Source and target language."""
         return self.source, self.target
+
+    @property
+    def safety_words(self) -> SafetyWords | None:
+        """The only words that are translated; None: all are."""
+        return safety_words(self.source, self.target) if self.safety else None
+
+    @property
+    def hotwords(self) -> tuple[str, ...]:
+        """What the recogniser listens for."""
+        words = self.safety_words
+        return self.lexicon.hotwords if words is None else words.hotwords
 
     def with_glossary(self, glossary: Glossary) -> DirectionPlan:
         """The plan with what a glossary holds for its languages; the version is the caller's affair."""
@@ -71,6 +85,7 @@ class DirectionPlan:
             "target": self.target,
             "mode": self.mode,
             "register": self.register,
+            "safety_words": self.safety,
             "voice": self.voice,
             **self.lexicon.sizes(),
             "glossary_version": list(self.glossary_version),

@@ -36,6 +36,8 @@ ECHOING = "echoing"
 SAME_LANGUAGE = "same-language"
 INTERPRETED = "control-resumed"
 ECHO_PAUSE = "echo-pause"
+SAFETY_WORDS = "safety-words"
+SAFETY_WORDS_OVER = "safety-words-over"
 NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)
 _LEG = "prompts"
 

@@ -24,6 +24,7 @@ class Control(StrEnum):
     ORIGINAL = "original"
     TEMPO = "tempo"
     SWAP = "swap"
+    SAFETY = "safety-words"
 
 
 CONTROLS = {
@@ -33,6 +34,7 @@ CONTROLS = {
     "3": Control.ORIGINAL,
     "4": Control.TEMPO,
     "5": Control.SWAP,
+    "6": Control.SAFETY,
 }
 
 

@@ -26,6 +26,10 @@ class TurnRules:
     """within so long pause the translation of that party"""
     echo_pause_s: float = 10.0
     """for so long."""
+    safety_below_db: float = 10.0
+    """Speech that stands out of the noise by less than this"""
+    safety_after_s: float = 5.0
+    """for so long is believed no more than its safety words (0 dB: never)."""
     language_agree: int = 2
     """Utterances in a row that must be in another language before an ``auto`` leg changes to it."""
     language_cooldown_s: float = 15.0

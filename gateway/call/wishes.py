@@ -21,6 +21,10 @@ class Wishes:
         """ValueError for an unknown mode."""
         self._wanted = replace(self._wanted, mode=Mode(mode).value)
 
+    def set_safety(self, on: bool) -> None:
+        """Listen for safety words alone, or for everything."""
+        self._wanted = replace(self._wanted, safety=on)
+
     def set_languages(self, source: str, target: str, voice: str | None) -> None:
         """Another pair of languages, and the voice for the target; None: its usual one."""
         self._wanted = replace(
@@ -41,6 +45,8 @@ class Wishes:
         """The plan behind this one; the same when nothing has changed."""
         glossary = self._booth.glossary()
         wanted = replace(self._wanted, version=plan.version, lexicon=plan.lexicon, glossary_version=glossary.version)
+        if wanted.safety:  # a clause of what is not believed would be spoken before it is looked through
+            wanted = replace(wanted, mode=Mode.CONSECUTIVE.value)
         if wanted == plan:
             return plan
         return replace(wanted, version=plan.version + 1).with_glossary(glossary)

@@ -198,6 +198,8 @@ class Turns(Section):
     echo_hits: Annotated[Int, Field(ge=0, le=100)] = 6
     echo_window_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
     echo_pause_s: Annotated[Seconds, Field(ge=1, le=120)] = 10
+    safety_below_db: Annotated[Decibels, Field(ge=0, le=30)] = 10.0
+    safety_after_s: Annotated[Seconds, Field(ge=1, le=60)] = 5.0
     language_agree: Annotated[Int, Field(ge=1, le=10)] = 2
     language_cooldown_s: Annotated[Seconds, Field(ge=0, le=600)] = 15
 

@@ -39,6 +39,7 @@ class Meters:
         self._utterances = counter("utterances", "Segments of speech with a record", "source", "target", "outcome")
         self._lost = counter("segments_lost", "Segments whose translation nobody heard", "reason")
         self._unclear = counter("utterances_unclear", "Utterances whose talker was asked to say them again")
+        self._safety = counter("safety_mode_begun", "Times a party's speech came down to safety words", "by")
         self._terms = counter("terms", "Terms of a dictionary in what was said", "outcome")
         self._numbers = counter("numbers", "Numbers in what was said, by what became of them", "outcome")
         self._requests = counter("api_requests", "Requests to the control API", "method", "status")
@@ -86,6 +87,8 @@ class Meters:
                 self._lost.labels(data["reason"]).inc()
             case "unclear":
                 self._unclear.inc()
+            case "safety-mode" if data["on"]:
+                self._safety.labels(data["by"]).inc()
 
     def on_request(self, method: str, status: int) -> None:
         """Count a request to the API."""

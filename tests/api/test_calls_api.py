@@ -124,6 +124,7 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
         "b": {"mode": "consecutive", "original": True},
         "paused": True,
         "hotwords": {"xx": ["Acme"]},
+        "safety_words": "off",
     }
     changed = await client.patch(f"/v1/calls/{call_id}", json=change)
     assert changed.status_code == 200, changed.text
@@ -135,6 +136,7 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     assert (there.voice, back.voice) == (None, "mia")
     assert "Acme" in there.lexicon.hotwords
     assert call.b_to_a.paused
+    assert call.safety.wish == "off" and not changed.json()["a"]["safety_words"]
     assert call.a.playout.statistics()["tempo"] == 1.2
     assert call.b.playout.statistics()["original"]["on"]
     resumed = await client.patch(
@@ -232,6 +234,7 @@ def _record() -> dict[str, Any]:
         "reason": None,
         "codecs": ["", ""],
         "snr_db": [None, None],
+        "safety_words": [False, False],
         "utterances": {},
         "directions": {},
         "parties": {},

@@ -30,6 +30,7 @@ def typed(keys: str, apart_ns: int = SECOND // 4) -> list[Heard]:
         ("*3", [Asked(Control.ORIGINAL)]),
         ("*4", [Asked(Control.TEMPO)]),
         ("*5", [Asked(Control.SWAP)]),
+        ("*6", [Asked(Control.SAFETY)]),
         ("*1*1", [Asked(Control.PAUSE), Asked(Control.PAUSE)]),
         ("1", [NotOurs("1")]),
         ("#", [NotOurs("#")]),
