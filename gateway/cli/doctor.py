@@ -192,9 +192,11 @@ async def _memory(loaded: Loaded) -> list[Finding]:
     detail = f"media process {media_mb:.0f} MB (limit {MEDIA_MB})"
     findings = [Finding("memory", "ok" if media_mb <= MEDIA_MB else "warn", detail)]
     for worker in workers:
-        verdict: Verdict = "ok" if worker["rss_mb"] <= WORKER_MB else "warn"
+        taken_mb, voice_mb = worker["rss_mb"] + worker["voice_mb"], worker["voice_mb"]
+        verdict: Verdict = "ok" if taken_mb <= WORKER_MB else "warn"
+        own_process = f", {voice_mb:.0f} MB of it in the voice's own process" if voice_mb else ""
         detail = (
-            f"worker {worker['index']}: {worker['rss_mb']:.0f} MB (limit {WORKER_MB}), "
+            f"worker {worker['index']}: {taken_mb:.0f} MB (limit {WORKER_MB}){own_process}, "
             f"{worker_threads(loaded.settings)} threads, loaded in {worker['load_ms'] / 1000:.1f} s"
         )
         remedy = "" if verdict == "ok" else "choose smaller models in speech"

@@ -22,8 +22,11 @@ from gateway.runtime import (
     sip_settings,
 )
 from gateway.settings import Loaded
+from gateway.speech.engines.coqui_place import coqui_python
 from gateway.speech.errors import SpeechError
 from gateway.speech.own_models import refuse_unaccepted
+
+COQUI = "coqui"
 
 
 def check_rooms(loaded: Loaded) -> Iterator[str]:
@@ -42,6 +45,8 @@ def check_rooms(loaded: Loaded) -> Iterator[str]:
         manifest = model_store(loaded).manifest
         models = [manifest.get(model) for model in engine_spec(settings).models()]
         refuse_unaccepted(models, settings.models.accepted_licences)
+        if any(voice.partition(":")[0] == COQUI for voice in settings.speech.voices.values()):
+            coqui_python()
     except (SpeechError, ValueError) as error:
         yield f"speech: {error}"
     yield from _check_dialplan(loaded)

@@ -265,6 +265,7 @@ class LocalSpeechService:
                     "tasks": worker.tasks,
                     "load_ms": worker.load_ms,
                     "rss_mb": _resident_mb(worker.process.pid) if worker.process else 0.0,
+                    "voice_mb": _children_mb(worker.process.pid) if worker.process else 0.0,
                 }
                 for worker in self._workers
             ],
@@ -539,6 +540,15 @@ def _sound_ns(task: Task, result: Result) -> int:
     if isinstance(result, Speech):
         return len(result.pcm) // 2 * 1_000_000_000 // result.rate_hz
     return 0
+
+
+def _children_mb(pid: int | None) -> float:
+    """Resident memory of what a worker has started itself, such as the process that holds a Coqui voice."""
+    children: list[str] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():  # a child belongs to the thread that started it
+            children += (task / "children").read_text().split()
+    return sum(_resident_mb(int(child)) for child in children)
 
 
 def _resident_mb(pid: int | None) -> float:

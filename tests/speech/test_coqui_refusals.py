@@ -20,6 +20,7 @@ from model_shelf import manifest, voice
 from typer.testing import CliRunner
 
 from gateway.cli.models import models_app
+from gateway.cli.rooms_check import check_rooms
 from gateway.resources import resource
 from gateway.runtime import speech_service
 from gateway.settings import load_settings
@@ -98,6 +99,25 @@ def test_i10_a_model_that_was_changed_after_it_was_taken_in_is_refused(tmp_path:
     (tmp_path / "store" / "x" / "model.safetensors").write_bytes(b"TENSORS")
     with pytest.raises(ModelMissing, match="sha256"):
         ModelStore(tmp_path / "store").ensure_verified("x")
+
+
+def test_i09_check_config_says_that_a_coqui_voice_needs_make_coqui(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(voice: str) -> list[str]:
+        config = tmp_path / "gateway.yaml"
+        voices = {"en": voice, "pt": "kokoro:kokoro-82m-int8"}
+        config.write_text(yaml.safe_dump({"speech": {"voices": voices}}))
+        return [fault for fault in check_rooms(load_settings(config, {})) if fault.startswith("speech")]
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    (fault,) = told("coqui:piper-en_US-joe-medium")
+    assert fault.endswith("run `make coqui`")
+    assert told("piper:piper-en_US-joe-medium") == []
+    python = tmp_path / ".venv-coqui" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert told("coqui:piper-en_US-joe-medium") == []
 
 
 def test_i09_without_coqui_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,16 @@ import pytest
 
 from gateway.audio.loudness import active_level
 from gateway.audio.pcm import limited
-from gateway.speech.engines.clip import LONGEST_PIECE, Sound, Traits, finished, spoken, trimmed
+from gateway.speech.engines.clip import (
+    LONGEST_PIECE,
+    Sound,
+    Traits,
+    chosen_voice,
+    finished,
+    ordered_voices,
+    spoken,
+    trimmed,
+)
 from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import marks
 from gateway.speech.jobs import Speech
@@ -231,3 +240,17 @@ def test_i04_the_engine_gets_words_for_numbers() -> None:
 
     say("Dr. Lee paid $3.50 at 3:30 pm.", speak)
     assert asked[0] == "Doctor Lee paid three dollars and fifty cents at three thirty p.m."
+
+
+def test_a_voice_is_chosen_by_language_and_name_and_a_refusal_says_what_there_is() -> None:
+    voices = {"en": ("joe", "amy"), "pt": ("rui",)}
+    assert chosen_voice(voices, "en", None) == ("en", "joe")
+    assert chosen_voice(voices, "en-GB", "amy") == ("en", "amy")
+    with pytest.raises(LookupError, match="this voice speaks en, pt, not 'de'"):
+        chosen_voice(voices, "de", None)
+    with pytest.raises(LookupError, match="voice 'amy' is not among rui"):
+        chosen_voice(voices, "pt-BR", "amy")
+    assert ordered_voices(("a", "b", "c"), "b", "model") == ("b", "a", "c")
+    assert ordered_voices(("a", "b"), None, "model") == ("a", "b")
+    with pytest.raises(LookupError, match="voice 'x' is not in model: it has a, b"):
+        ordered_voices(("a", "b"), "x", "model")

@@ -26,6 +26,7 @@ from fake_speech_engines import (
     until_ready,
 )
 
+from gateway.speech import service as service_module
 from gateway.speech.errors import ModelMissing, QueueFull, SpeechError, TaskFailed, WorkerLost
 from gateway.speech.jobs import (
     Done,
@@ -53,6 +54,7 @@ def test_s1_16_start_returns_with_every_worker_warm_and_close_leaves_no_process(
         figures = service.statistics()
         assert [worker["state"] for worker in figures["workers"]] == ["ready", "ready"]
         assert all(worker["rss_mb"] > 1 for worker in figures["workers"])
+        assert all(worker["voice_mb"] == 0 for worker in figures["workers"]), "no voice has a process of its own"
         assert service.capabilities()["warm"] is True
         ids = [worker["pid"] for worker in figures["workers"]]
         assert len(set(ids)) == 2
@@ -298,3 +300,13 @@ def test_close_fails_what_is_queued_and_what_runs(tmp_path: Path) -> None:
                 await ticket.result()
 
     run(main())
+
+
+def test_what_a_worker_has_started_itself_is_counted_with_it() -> None:
+    assert service_module._children_mb(None) == 0
+    before = service_module._children_mb(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        grown = service_module._children_mb(os.getpid())
+        child.communicate(b"\n")
+    assert grown > before
+    assert service_module._children_mb(child.pid) == 0, "it is gone"

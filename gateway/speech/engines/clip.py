@@ -9,7 +9,7 @@ is spoken once again, in two halves (`pace`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.alphabet import all_said, letters
 from gateway.speech.engines.pace import Pace, left_to_do
-from gateway.speech.engines.prose import halves, marks, pieces, speakable, transliterated
+from gateway.speech.engines.prose import base_language, halves, marks, pieces, speakable, transliterated
 from gateway.speech.jobs import Speech
 from gateway.text.reading import reading
 
@@ -50,6 +50,24 @@ class Traits:
     def asked(self, tempo: float) -> float:
         """What the engine is asked for of a tempo."""
         return min(tempo, self.haste)
+
+
+def ordered_voices(names: Iterable[str], first: str | None, model: str) -> tuple[str, ...]:
+    """A model's voices, the one that the settings name first; LookupError when the model lacks it."""
+    known = tuple(names)
+    if first is not None and first not in known:
+        raise LookupError(f"voice {first!r} is not in {model}: it has {', '.join(known)}")
+    return tuple(sorted(known, key=lambda name: name != first))
+
+
+def chosen_voice(voices: Mapping[str, Sequence[str]], language: str, name: str | None) -> tuple[str, str]:
+    """The language's code and the voice to speak it in, of ``voices`` by code; LookupError says what there is."""
+    code = base_language(language)
+    if code not in voices:
+        raise LookupError(f"this voice speaks {', '.join(voices)}, not {language!r}")
+    if name is not None and name not in voices[code]:
+        raise LookupError(f"voice {name!r} is not among {', '.join(voices[code])}")
+    return code, name or voices[code][0]
 
 
 def spoken(

@@ -28,7 +28,7 @@ from piper import PiperVoice
 from piper.config import PiperConfig
 
 from gateway.speech.engines.alphabet import all_said, unsaid
-from gateway.speech.engines.clip import Sound, Traits, spoken
+from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.coqui_place import HOST, coqui_python, refuse_unsafe
 from gateway.speech.engines.espeak import said_phonemes
 from gateway.speech.engines.pace import Pace
@@ -137,10 +137,11 @@ class CoquiSynthesizer:
         if self._piper is not None:
             self._speakers = dict(self._piper.config.speaker_id_map or {})
         self._speakers = self._speakers or {model_dir.name: None}
-        if voice is not None and voice not in self._speakers:
+        try:
+            names = ordered_voices(self._speakers, voice, model_dir.name)
+        except LookupError:
             self._process.close()
-            raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._speakers)}")
-        names = tuple(sorted(self._speakers, key=lambda name: name != voice))
+            raise
         self.capabilities = SynthesizerCapabilities(
             voices=dict.fromkeys(_languages(model_dir, about, self._piper), names),
             rate_hz=about["rate_hz"],
@@ -160,12 +161,7 @@ class CoquiSynthesizer:
         pronounced: Sequence[Spoken] = (),
     ) -> Speech:
         """Speak at the voice's own rate; LookupError names a language or voice that is not here."""
-        code = base_language(language)
-        if code not in self.capabilities.voices:
-            raise LookupError(f"this voice speaks {', '.join(self.capabilities.voices)}, not {language!r}")
-        name = voice or self.capabilities.voices[code][0]
-        if name not in self._speakers:
-            raise LookupError(f"voice {name!r} is not among {', '.join(self._speakers)}")
+        code, name = chosen_voice(self.capabilities.voices, language, voice)
         manner = {
             "do": "speak",
             "speaker": self._speakers[name],

@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from gateway.speech.engines.alphabet import unsaid
-from gateway.speech.engines.clip import Sound, Traits, spoken
+from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.espeak import phonemes, said_phonemes
 from gateway.speech.engines.openvino_session import OpenVinoSession
 from gateway.speech.engines.pace import Pace
-from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
@@ -52,9 +51,7 @@ class KokoroSynthesizer:
                 self._styles.update({name: styles[name].reshape(-1, 256) for name in styles.files})
         vocabulary = json.loads((model_dir / "vocab.json").read_text(encoding="utf-8"))
         self._ids: dict[str, int] = vocabulary.get("vocab", vocabulary)
-        if voice is not None and voice not in self._styles:
-            raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._styles)}")
-        names = tuple(sorted(self._styles, key=lambda name: (name != voice, name)))
+        names = ordered_voices(sorted(self._styles), voice, model_dir.name)
         self._session = OpenVinoSession(model_dir / "model.onnx", threads)
         self._paces: defaultdict[tuple[str, str], Pace] = defaultdict(Pace)
         self.capabilities = SynthesizerCapabilities(
@@ -72,12 +69,7 @@ class KokoroSynthesizer:
         pronounced: Sequence[Spoken] = (),
     ) -> Speech:
         """Speak at 24 kHz; LookupError names a language or voice that is not here."""
-        code = base_language(language)
-        if code not in self.capabilities.voices:
-            raise LookupError(f"Kokoro does not speak {language!r}: it speaks {', '.join(LANGUAGES)}")
-        name = voice or self.capabilities.voices[code][0]
-        if name not in self._styles:
-            raise LookupError(f"voice {name!r} is not among {', '.join(self._styles)}")
+        code, name = chosen_voice(self.capabilities.voices, language, voice)
 
         def speak(piece: str) -> Sound:
             clips = [

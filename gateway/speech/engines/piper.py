@@ -13,7 +13,7 @@ from piper import PiperVoice, SynthesisConfig
 from piper.config import PiperConfig
 
 from gateway.speech.engines.alphabet import unsaid
-from gateway.speech.engines.clip import Sound, Traits, spoken
+from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.onnx_session import open_session
 from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.prose import base_language
@@ -37,16 +37,12 @@ class PiperSynthesizer:
         settings = json.loads(model.with_name(model.name + ".json").read_text(encoding="utf-8"))
         self._voice = PiperVoice(session=open_session(model, threads), config=PiperConfig.from_dict(settings))
         self._speakers: dict[str, int | None] = dict(self._voice.config.speaker_id_map) or {model.stem: None}
-        names = tuple(self._speakers)
-        if voice is not None:
-            names = (voice, *(name for name in names if name != voice))
+        names = ordered_voices(self._speakers, voice, model_dir.name)
         self._language = base_language(settings.get("language", {}).get("code") or settings["espeak"]["voice"])
         self.capabilities = SynthesizerCapabilities(
             voices={self._language: names}, rate_hz=self._voice.config.sample_rate, streams=False, ipa=True
         )
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
-        if voice is not None and voice not in self._speakers:
-            raise LookupError(f"voice {voice!r} is not in {model_dir.name}: it has {', '.join(self._speakers)}")
 
     def synthesize(
         self,
@@ -59,11 +55,7 @@ class PiperSynthesizer:
         pronounced: Sequence[Spoken] = (),
     ) -> Speech:
         """Speak at the voice's own rate; LookupError names a language or voice that is not here."""
-        if base_language(language) != self._language:
-            raise LookupError(f"this voice speaks {self._language!r}, not {language!r}")
-        name = voice or self.capabilities.voices[self._language][0]
-        if name not in self._speakers:
-            raise LookupError(f"voice {name!r} is not among {', '.join(self._speakers)}")
+        _, name = chosen_voice(self.capabilities.voices, language, voice)
         scale = self._voice.config.length_scale / TRAITS.asked(tempo)
         style = SynthesisConfig(
             speaker_id=self._speakers[name],
