@@ -29,6 +29,7 @@ from gateway.call.delivery import Delivery, load_delivery, shipped_styles
 from gateway.call.desk import Booth, CallLimits, Desk
 from gateway.call.dialplan import DialPlan, load_dialplan
 from gateway.call.events import CallEvent, EventBus, Subscription
+from gateway.call.fallback import Fallbacks
 from gateway.call.glossary import GLOBAL_SCOPE, Glossaries, Glossary, load_glossary
 from gateway.call.glossary_document import GlossaryError, read_document
 from gateway.call.glossary_file import GlossaryFile
@@ -354,6 +355,7 @@ def booth(
         varies=settings.speech.vary,
         turns=TurnRules(**settings.turns.model_dump()),
         follow_talker=settings.speech.follow_talker,
+        fallbacks=Fallbacks(speech.capabilities()),
     )
 
 
@@ -396,7 +398,10 @@ def prompt_book(loaded: Loaded, rate_hz: int | None = None) -> PromptBook:
     voices, store = settings.speech.voices, model_store(loaded)
     return PromptBook(
         load_prompt_texts(file, list(voices), recorded),
-        {language: f"{voice}@{_model_sum(store, voice)}" for language, voice in voices.items()},
+        {
+            language: f"{voice}@{_model_sum(store, settings.speech.voice_line(language))}"
+            for language, voice in voices.items()
+        },
         rate_hz=rate_hz,
         cache=prompt_cache(),
         recorded=recorded,

@@ -14,6 +14,7 @@ from gateway.api.access import control_of, needs, principal_of, problems
 from gateway.api.docs_page import docs_page
 from gateway.api.problems import NOT_ALLOWED, NOT_READY, Problem
 from gateway.api.shapes import (
+    FallbackView,
     Health,
     LanguageList,
     LanguageView,
@@ -37,14 +38,20 @@ async def languages(request: Request, _: Annotated[Principal, needs(Permission.C
     """Languages with a voice, and between which of them two people can talk. Empty while the models load."""
     control = control_of(request)
     voices = control.voices
+    served = {one: [other for other in voices if other != one and control.serves(one, other)] for one in voices}
     return LanguageList(
         languages=[
             LanguageView(
-                language=language,
-                voices=list(names),
-                to=[other for other in voices if other != language and control.serves(language, other)],
+                language=one,
+                voices=list(voices[one]),
+                to=others,
+                fallback={
+                    other: FallbackView(**found.as_json())
+                    for other in others
+                    if (found := control.fallbacks.of(one, other)) is not None
+                },
             )
-            for language, names in voices.items()
+            for one, others in served.items()
         ],
         modes=list(MODES),
     )

@@ -32,6 +32,7 @@ from gateway.api.shapes import AUTO, CallChange, CallOrder, PartyChange, Transfe
 from gateway.call import termination
 from gateway.call.bridge import Call
 from gateway.call.dialplan import Match, Route
+from gateway.call.fallback import Fallbacks
 from gateway.call.glossary import GLOBAL_SCOPE
 from gateway.call.party import Party
 from gateway.call.states import CallPhase
@@ -67,6 +68,7 @@ class Control:
         self.dictionaries = Dictionaries(state)
         self.voices: Mapping[str, tuple[str, ...]] = {}
         """By language, once the models are loaded."""
+        self.fallbacks = Fallbacks()
         self._board = switchboard
         self._state = state
         self._journal = journal

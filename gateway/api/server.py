@@ -37,6 +37,7 @@ from gateway.api.watch import Watch
 from gateway.api.webhooks import TIMEOUT_S, Hook, Webhooks
 from gateway.call.dialplan import DialPlan
 from gateway.call.events import EventBus
+from gateway.call.fallback import Fallbacks
 from gateway.call.switchboard import Switchboard
 from gateway.settings import Loaded
 from gateway.state import StateStore
@@ -153,7 +154,8 @@ class ControlApi:
         log.info("api_started", url=url)
 
     def opened(self, capabilities: Mapping[str, Any]) -> None:
-        """The models are loaded: these are their voices."""
+        """The models are loaded: these are their voices, and what is makeshift."""
+        self._control.fallbacks = Fallbacks(capabilities)
         self._control.voices = {language: tuple(names) for language, names in capabilities["voices"].items()}
 
     async def stop(self) -> None:

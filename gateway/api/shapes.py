@@ -185,12 +185,20 @@ class HotwordsView(BaseModel):
     hotwords: dict[str, list[str]]
 
 
+class FallbackView(BaseModel):
+    """What is makeshift in one direction: expect more mistakes there."""
+
+    via: list[str] = Field(description="Languages that the text passes through, for want of a model for the pair.")
+    voice_of: str | None = Field(description="The language in whose voice it is spoken, for want of its own.")
+
+
 class LanguageView(BaseModel):
     """A language that the gateway speaks."""
 
     language: str
     voices: list[str]
     to: list[str] = Field(description="Languages whose speakers can be interpreted to and from this one.")
+    fallback: dict[str, FallbackView] = Field(description="Of those, into which only by a makeshift, and which.")
 
 
 class LanguageList(BaseModel):

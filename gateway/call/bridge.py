@@ -30,6 +30,7 @@ from gateway.call.desk import Desk
 from gateway.call.detail import detail_record, effective
 from gateway.call.dialplan import Match
 from gateway.call.direction import Direction
+from gateway.call.fallback import FallbackNotice
 from gateway.call.handover import Handovers
 from gateway.call.party import Party
 from gateway.call.prompts import CALLEE_DISCLOSURE, CALLER_DISCLOSURE, INTERPRETED, ON_HOLD, SAME_LANGUAGE
@@ -84,6 +85,12 @@ class Call:
         self.safety = SafetyMode(
             (self.a_to_b, self.b_to_a),
             desk.booth.turns,
+            prompts=desk.booth.prompts,
+            tell=lambda kind, data: desk.publish(kind, call_id, **data),
+        )
+        self.fallback = FallbackNotice(
+            (self.a, self.b),
+            desk.booth.fallbacks,
             prompts=desk.booth.prompts,
             tell=lambda kind, data: desk.publish(kind, call_id, **data),
         )
@@ -420,6 +427,7 @@ class Call:
                     self._reception.tick()
                 self.controls.tick()
                 if self.phase is CallPhase.BRIDGED:
+                    self.fallback.tick()
                     self.safety.tick()
                 self._tell_passing()
                 if self._recorder is not None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from gateway.audio.original import Ducking
 from gateway.call.delivery import Delivery
 from gateway.call.events import CallEvent, EventBus
+from gateway.call.fallback import Fallbacks
 from gateway.call.glossary import Glossaries, Glossary
 from gateway.call.plan import DirectionPlan
 from gateway.call.prompts import PromptBook
@@ -75,6 +76,8 @@ class Booth:
     """When a listener interrupts, what an echo costs, when a language changes."""
     follow_talker: bool = False
     """The voice follows the talker in speed and level."""
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    """What is makeshift between which languages."""
     glossary: Callable[[], Glossary] = Glossary
     """The glossary in force now; each utterance takes the one of its moment."""
     clock: Callable[[], int] = time.monotonic_ns

@@ -17,6 +17,7 @@ def effective(call: Call) -> dict[str, Any]:
         "b_to_a": call.b_to_a.wanted().as_echo(),
         "endpoint": call.desk.booth.endpoint.as_echo(),
         "disclosure": call.desk.disclosure,
+        "fallback": call.fallback.both(),
     }
 
 

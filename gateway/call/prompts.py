@@ -36,6 +36,7 @@ ECHOING = "echoing"
 SAME_LANGUAGE = "same-language"
 INTERPRETED = "control-resumed"
 ECHO_PAUSE = "echo-pause"
+MAKESHIFT = "makeshift"
 SAFETY_WORDS = "safety-words"
 SAFETY_WORDS_OVER = "safety-words-over"
 NEEDED = (CALLER_DISCLOSURE, CALLEE_DISCLOSURE)

@@ -242,6 +242,7 @@ class Speech(Section):
         "en": "piper:piper-en_US-joe-medium",
         "pt": "kokoro:kokoro-82m-int8:jm_kumo",
     }
+    """``borrowed:LANGUAGE`` in place of a voice takes the one of another language."""
     previews: bool = True
     confidence_temperature: Annotated[Seconds, Field(gt=0, le=10)] = 0.42
     repeat_below: Annotated[Seconds, Field(ge=0, le=1)] = 0.2
@@ -255,6 +256,19 @@ class Speech(Section):
     queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16
     queue_previews: Annotated[Int, Field(ge=1, le=65_536)] = 16
     task_deadline_s: Annotated[Seconds, Field(ge=1, le=600)] = 30
+
+    @model_validator(mode="after")
+    def _lenders_have_voices(self) -> Self:
+        for language, line in self.voices.items():
+            lender = line.removeprefix("borrowed:")
+            if lender != line and self.voices.get(lender, "borrowed:").startswith("borrowed:"):
+                raise _rule("voices", f"{language} borrows from {lender}, which has no voice of its own to lend")
+        return self
+
+    def voice_line(self, language: str) -> str:
+        """``engine:model[:voice]`` that speaks a language, be it borrowed. KeyError for an unknown language."""
+        line = self.voices[language]
+        return self.voices[lender] if (lender := line.removeprefix("borrowed:")) != line else line
 
 
 class Original(Section):

@@ -86,10 +86,13 @@ def test_without_a_token_only_what_is_open_answers(tmp_path: Path) -> None:
 def test_languages_say_who_can_talk_to_whom_and_models_what_is_there(tmp_path: Path) -> None:
     async def work() -> None:
         async with room(tmp_path) as one, one.client("viewer") as viewer:
+            voices = {"xx": ["max", "mia"], "yy": ["yan"]}
+            one.api.opened({"voices": voices, "routes": [("xx", "en", "yy"), ("yy", "xx")], "borrowed": {}})
+            makeshift = {"via": ["en"], "voice_of": None}
             assert (await viewer.get("/v1/languages")).json() == {
                 "languages": [
-                    {"language": "xx", "voices": ["max", "mia"], "to": ["yy"]},
-                    {"language": "yy", "voices": ["yan"], "to": ["xx"]},
+                    {"language": "xx", "voices": ["max", "mia"], "to": ["yy"], "fallback": {"yy": makeshift}},
+                    {"language": "yy", "voices": ["yan"], "to": ["xx"], "fallback": {}},
                 ],
                 "modes": ["consecutive", "simultaneous"],
             }

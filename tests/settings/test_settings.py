@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -192,6 +193,15 @@ def test_c3_bad_value_is_one_line_with_place_and_remedy(tmp_path: Path, section:
     (found,) = faults_of(file)
     assert found.startswith(f"{section}.{fault.format(file)}")
     assert "\n" not in found
+
+
+@pytest.mark.parametrize("lender", ["xx", "uk", "be"])
+def test_a_voice_is_borrowed_only_from_a_language_that_has_one(tmp_path: Path, lender: str) -> None:
+    voices = {"uk": f"borrowed:{lender}", "be": "borrowed:en", "en": "piper:joe"}
+    (found,) = faults_of(write(tmp_path, yaml.safe_dump({"speech": {"voices": voices}})))
+    assert found.endswith(f"uk borrows from {lender}, which has no voice of its own to lend")
+    loaded = load_settings(write(tmp_path, yaml.safe_dump({"speech": {"voices": {**voices, "uk": "borrowed:en"}}})), {})
+    assert loaded.settings.speech.voice_line("uk") == loaded.settings.speech.voice_line("en") == "piper:joe"
 
 
 def test_c3_all_faults_at_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.speech.engines.borrowed import BorrowedVoice, lender_of
 from gateway.speech.engines.registry import RECOGNIZERS, SYNTHESIZERS, TRANSLATORS, build, parse_line
 from gateway.speech.engines.routers import RoutedSynthesizer, RoutedTranslator
 from gateway.speech.jobs import MODEL_RATE_HZ, RecognizeTask, Result, SynthesizeTask, Task, TranslateTask
@@ -30,7 +31,7 @@ class EngineSpec:
     def models(self) -> tuple[str, ...]:
         """Every model that the spec needs, once each, in order of use; ValueError names a faulty line."""
         lines = [(self.recognizer, RECOGNIZERS), *((line, TRANSLATORS) for line in self.translators)]
-        lines += [(line, SYNTHESIZERS) for _, line in self.voices]
+        lines += [(line, SYNTHESIZERS) for _, line in self.voices if lender_of(line) is None]
         return tuple(dict.fromkeys(parse_line(line, registry)[1] for line, registry in lines))
 
 
@@ -88,7 +89,9 @@ class EngineSet:
         """Plain values for the service and the API: languages, pairs and voices."""
         return {
             "recognizer": sorted(self.recognizer.capabilities.languages),
-            "pairs": sorted(self.translator.capabilities.pairs),
+            "pairs": (pairs := sorted(self.translator.capabilities.pairs)),
+            "routes": [self.translator.route(*pair) for pair in pairs],
+            "borrowed": {language: lender for language, line in self.spec.voices if (lender := lender_of(line))},
             "registers": sorted(self.translator.capabilities.registers),
             "voices": {language: list(names) for language, names in self.synthesizer.capabilities.voices.items()},
         }
@@ -100,9 +103,13 @@ def build_engines(spec: EngineSpec, model_dir: Callable[[str], Path]) -> EngineS
     voices: dict[str, Any] = {}
     loaded: dict[str, Any] = {}
     for language, line in spec.voices:
+        if lender_of(line) is not None:
+            continue
         if line not in loaded:
             loaded[line] = build(line, SYNTHESIZERS, model_dir, spec.threads)
         voices[language] = loaded[line]
+    borrowed = {language: lender for language, line in spec.voices if (lender := lender_of(line))}
+    voices |= {language: BorrowedVoice(language, lender, voices[lender]) for language, lender in borrowed.items()}
     return EngineSet(
         recognizer=build(spec.recognizer, RECOGNIZERS, model_dir, spec.threads),
         translator=RoutedTranslator([build(line, TRANSLATORS, model_dir, spec.threads) for line in spec.translators]),

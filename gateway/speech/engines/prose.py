@@ -19,6 +19,8 @@ from typing import Any
 from anyascii import anyascii
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[」』”’）]*|[।॥؟۔]+")
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_WIDE_MARKS = re.compile(r"\s*([、。，！？；：])\s*")
 _CLAUSE_END = re.compile(r"[,;:—–](?=\s)|[，、；：،؛]")
 
 
@@ -87,13 +89,22 @@ def transliterated(text: str, language: str) -> tuple[str, int]:
     A name that was not translated is then said, after a fashion, instead of left out. Only for languages in Latin
     script, and only inside of a text that has words of its own: letters alone in another script are nothing to say.
     """
-    scripts = scripts_of(language)
-    if text.isascii() or "LATIN" not in scripts or not speakable(text, language):
+    if text.isascii() or "LATIN" not in scripts_of(language) or not speakable(text, language):
         return text, 0
-    words = re.split(r"(\s+)", unicodedata.normalize("NFC", text))
+    return in_latin(text, language)
+
+
+def in_latin(text: str, language: str) -> tuple[str, int]:
+    """The text (NFC) with each word that a language's scripts cannot write in Latin letters, and how many there were.
+
+    Each Han character is a word by itself.
+    """
+    scripts = scripts_of(language)
+    words = re.split(r"(\s+)", _HAN.sub(r" \g<0> ", unicodedata.normalize("NFC", text)).strip())
     foreign = [any(letter.isalpha() and _is_foreign(letter, scripts) for letter in word) for word in words]
     latin = [anyascii(word) if is_foreign else word for word, is_foreign in zip(words, foreign, strict=True)]
-    return "".join(latin), sum(foreign)
+    written = _WIDE_MARKS.sub(lambda mark: f"{anyascii(mark[1])} ", "".join(latin)) if any(foreign) else "".join(latin)
+    return re.sub(r"\s+", " ", written).strip(), sum(foreign)
 
 
 def sentences(text: str, language: str) -> list[str]:

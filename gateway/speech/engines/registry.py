@@ -7,7 +7,8 @@ with), ``firefox:firefox-en-pt``, ``ct2:opus-mt-en-pt`` or ``ct2:MODEL:en-pt``, 
 the model store with these files: whisper ``model.bin config.json tokenizer.json vocabulary.*``; firefox ``model.*.bin
 lex.*.bin vocab.*.spm`` (or ``srcvocab.* trgvocab.*``); ct2 ``model.bin config.json *vocabulary.json`` and ``source.spm
 target.spm`` or ``sentencepiece.bpe.model`` or ``tokenizer.json``; piper ``NAME.onnx NAME.onnx.json``; kokoro
-``model.onnx vocab.json voices*.npz``; coqui as piper, or ``config.json model.safetensors voice.json``.
+``model.onnx vocab.json voices*.npz``; coqui as piper, or ``config.json model.safetensors voice.json``. In place of a
+voice ``borrowed:LANGUAGE`` takes that of another language (`borrowed`).
 """
 
 from __future__ import annotations
