@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gateway.audio.resample import resample
 from gateway.bench.capture import SPEECH_DBFS, Pcm, threshold_amplitude
 from gateway.bench.corpus import LINE_NOISE_DBFS, Prompt, human_prompts
 from gateway.bench.demo import Say
+from gateway.bench.noises import as_pcm, babble, pink_noise
 from gateway.bench.sdp import RATE_HZ
 from gateway.bench.simulate import load_average, local_recognizer
 from gateway.settings import Loaded
@@ -36,7 +36,6 @@ SNRS_DB: tuple[float | None, ...] = (None, 20.0, 10.0, 5.0, 0.0)
 """None is the recording as it is."""
 RIGHT_WER = 0.1
 BINS = 10
-BABBLERS = 6
 AROUND_MS = 300  # of line noise on either side, as the pre-roll and the kept tail give
 _LEAST, _MOST = 1e-4, 1 - 1e-4  # a probability of 0 or 1 would make one mistake infinitely bad
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -134,7 +133,7 @@ def bench_confidence(loaded: Loaded, *, utterances: int, language: str, seed: in
     rejected = 0
     for number, prompt in enumerate(picked):
         for snr_db in SNRS_DB:
-            pcm = noisy(prompt, snr_db, everyone, chance, babble=number % 4 < 2)
+            pcm = noisy(prompt, snr_db, everyone, chance, over_voices=number % 4 < 2)
             heard = recognizer.recognize(resample(pcm, RATE_HZ, MODEL_RATE_HZ).tobytes(), language=language)
             if not heard.text:
                 rejected += 1  # nothing was claimed, so there is nothing to trust
@@ -184,7 +183,7 @@ def calibration(fit_on: Sequence[Judged], report_on: Sequence[Judged]) -> dict[s
 
 
 def noisy(
-    prompt: Prompt, snr_db: float | None, others: Sequence[Prompt], chance: np.random.Generator, *, babble: bool
+    prompt: Prompt, snr_db: float | None, others: Sequence[Prompt], chance: np.random.Generator, *, over_voices: bool
 ) -> Pcm:
     """A prompt with line noise around it, and babble or pink noise over all of it.
 
@@ -195,29 +194,12 @@ def noisy(
     clean = np.pad(prompt.pcm[first : last + 1].astype(np.float64), around)
     clean += chance.standard_normal(clean.size) * threshold_amplitude(LINE_NOISE_DBFS)
     if snr_db is not None:
-        noise = babble_noise(prompt, others, clean.size, chance) if babble else pink_noise(clean.size, chance)
+        rest = [other.pcm for other in others if other.name != prompt.name]
+        noise = (babble(rest) if over_voices else pink_noise)(clean.size, chance)
         loud = clean[np.abs(clean) > threshold_amplitude(SPEECH_DBFS)]
         ratio = float(np.mean(loud**2)) / max(1e-9, float(np.mean(noise**2)))
         clean += noise * math.sqrt(ratio) / 10 ** (snr_db / 20)
-    return np.clip(np.rint(clean), -32768, 32767).astype(np.int16)
-
-
-def pink_noise(samples: int, chance: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Noise whose power falls as 1/f, of any level."""
-    spectrum = np.fft.rfft(chance.standard_normal(samples))
-    return np.fft.irfft(spectrum / np.sqrt(np.maximum(1, np.arange(spectrum.size))), samples)
-
-
-def babble_noise(
-    prompt: Prompt, others: Sequence[Prompt], samples: int, chance: np.random.Generator
-) -> npt.NDArray[np.float64]:
-    """Several other prompts at once, each from a chance place, over and over."""
-    noise = np.zeros(samples)
-    rest = [other for other in others if other.name != prompt.name]
-    for index in chance.choice(len(rest), size=min(BABBLERS, len(rest)), replace=False):
-        voice = rest[int(index)].pcm.astype(np.float64)
-        noise += np.roll(np.resize(voice, samples + voice.size), int(chance.integers(voice.size)))[:samples]
-    return noise
+    return as_pcm(clean)
 
 
 def _clipped(probability: float) -> float:

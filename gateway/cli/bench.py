@@ -14,7 +14,7 @@ from rich.table import Table
 
 from gateway.bench.ear_bench import bench_ear
 from gateway.bench.gateway_process import GatewayFailed
-from gateway.cli import bench_churn, bench_media, bench_soak, bench_stream, bench_terms, bench_voice
+from gateway.cli import bench_churn, bench_media, bench_noise, bench_soak, bench_stream, bench_terms, bench_voice
 from gateway.cli.bench_run import quiet_settings
 from gateway.cli.errors import told
 
@@ -31,6 +31,7 @@ def _bench() -> None:
 
 bench_app.command("churn")(bench_churn.churn)
 bench_app.command("media")(bench_media.media)
+bench_app.command("noise")(bench_noise.noise)
 bench_app.command("soak")(bench_soak.soak)
 bench_app.command("stream")(bench_stream.stream)
 bench_app.command("long")(bench_stream.long)
