@@ -66,6 +66,8 @@ class Outcome:
     """Words that the voice said by Latin letters, because it does not read their script."""
     rules: int = 0
     """Corrections by the rule map."""
+    continued: bool = False
+    """It went on with a number that was begun before, digit by digit."""
     safety: tuple[SafetyWord, ...] = ()
     """The safety words that were said, where nothing else is translated."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
@@ -125,6 +127,7 @@ class Interpretation:
         gap_factor: float = 1.0,
         manner: Callable[[str], Manner] | None = None,
         echo: bool = False,
+        going_on: Callable[[str], str | None] | None = None,
     ) -> None:
         self.name = name
         """The candidate's id, then the segment's."""
@@ -158,6 +161,8 @@ class Interpretation:
         self._tempo = tempo
         self._echo = echo
         """The sound is what the talker's telephone was given to play (`echo`)."""
+        self._going_on = going_on
+        """How to write a text that goes on with a number; None for any other."""
         self._manner_of = manner
         """How the talker says a text, for the voice to follow; None: as the voice speaks by itself."""
         self._gap_ms = round(PAUSE_MS * gap_factor * plan.delivery.pauses) if isinstance(source, str) else 0
@@ -284,7 +289,10 @@ class Interpretation:
             outcome.target_text, outcome.translated_ns = outcome.rendered.text, self._clock()
             return
         route = Route(plan.source, plan.target, self._translated)
-        rendered = await render(outcome.source_text, route, plan.lexicon, known=self._known_translation)
+        goes_on = self._going_on(outcome.source_text) if self._going_on is not None else None
+        outcome.continued = goes_on is not None
+        text = goes_on or outcome.source_text
+        rendered = await render(text, route, plan.lexicon, known=self._known_translation)
         outcome.rendered, outcome.target_text = rendered, rendered.text.strip()
         outcome.translated_ns = self._clock()
 

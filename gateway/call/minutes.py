@@ -132,6 +132,7 @@ class Minutes:
                 "checked": outcome.rendered.numbers.checked,
                 "repaired": outcome.rendered.numbers.repaired,
                 "unrepaired": outcome.rendered.numbers.unrepaired,
+                "continued": int(outcome.continued),
             },
             terms={
                 "hits": outcome.rendered.hits,

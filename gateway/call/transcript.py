@@ -33,7 +33,8 @@ class Utterance:
     speculative: bool = False
     """True when the recognition had begun before the end of speech was confirmed."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """Numbers said: ``checked`` in the translation, ``repaired`` there, ``unrepaired`` (said, but beside the text)."""
+    """Numbers said: ``checked`` in the translation, ``repaired`` there, ``unrepaired`` (said, but beside the text),
+    ``continued`` (1: the utterance goes on with the number of the one before)."""
     terms: dict[str, int] = field(default_factory=dict)
     """Prescribed terms: ``hits``, ``repairs``, ``misses``; and what ``idioms``, ``rules``, ``hotwords`` replaced."""
 

@@ -59,6 +59,7 @@ from gateway.stream.lag import LagPolicy, Waiting
 from gateway.stream.manner import Talker
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
+from gateway.text.numbers.row import NumberRow
 
 log = structlog.get_logger(__name__)
 
@@ -99,6 +100,7 @@ class Utterances:
         self._line = SegmentLine(listening.source.leg, self._mint)
         self._buffer = AdaptiveBuffer(listening.source.rate_hz)
         self._lag = LagPolicy()
+        self._row = NumberRow(listening.source.rate_hz)
         self._lives: dict[int, LiveUtterance] = {}
         self._candidates: dict[str, Hearing] = {}
         self._hearings: dict[str, Hearing] = {}
@@ -279,6 +281,7 @@ class Utterances:
             identify=self._at.identified.asked((first, span.end_sample)),
             tempo=pace.tempo,
             echo=self._at.floor.echoes(first, span.end_sample),
+            going_on=lambda text: self._row.going_on(text, live.plan.source, span.first_sample),
             manner=partial(self._at.talker.manner, first, span.end_sample) if self._at.booth.follow_talker else None,
         )
         return Hearing(interpretation, live, covered, span.end_sample == self._cut_at)
@@ -349,6 +352,7 @@ class Utterances:
         else:
             hearing.live.stop()
         self._lives.pop(hearing.live.first_sample, None)
+        self._row.note(text, hearing.live.plan.source, hearing.span.end_sample)
         for event in self._line.finalized(segment_id, text):
             self._do(event)
 
