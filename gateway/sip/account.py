@@ -26,18 +26,12 @@ log = structlog.get_logger(__name__)
 FORBIDDEN = 403
 
 
-class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
-    """Hands incoming calls over by their id, source address and text; refuses presence and messages.
+class Account(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
+    """Hands incoming calls over by their id, source address and text; refuses presence and messages."""
 
-    ``on_answer`` takes the address that was asked by `ask`, and the code of its answer.
-    """
-
-    def __init__(
-        self, on_incoming: Callable[[LocalAccount, int, str, str], None], on_answer: Callable[[str, int], None]
-    ) -> None:
+    def __init__(self, on_incoming: Callable[[Account, int, str, str], None]) -> None:
         pj.Account.__init__(self)
         self._on_incoming = on_incoming
-        self._on_answer = on_answer
 
     def onIncomingCall(self, prm: Any) -> None:
         try:
@@ -47,6 +41,23 @@ class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
 
     def onIncomingSubscribe(self, prm: Any) -> None:
         prm.code = FORBIDDEN
+
+    def release(self) -> None:
+        """Delete the account in the library."""
+        self.shutdown()
+
+
+class LocalAccount(Account):
+    """The gateway's own: takes and dials calls, and asks peers by OPTIONS whether they are there.
+
+    ``on_answer`` takes the address that was asked, and the code of its answer.
+    """
+
+    def __init__(
+        self, on_incoming: Callable[[Account, int, str, str], None], on_answer: Callable[[str, int], None]
+    ) -> None:
+        super().__init__(on_incoming)
+        self._on_answer = on_answer
 
     def ask(self, address: str) -> bool:
         """Send OPTIONS; False when that cannot be."""
@@ -63,23 +74,22 @@ class LocalAccount(pj.Account):  # type: ignore[misc]  # pjsua2 has no types
     def onSendRequest(self, prm: Any) -> None:
         try:
             state = prm.e.body.tsxState
-            if state.type == pj.PJSIP_EVENT_RX_MSG:  # not its time-out, which comes much too late
+            if prm.e.type == pj.PJSIP_EVENT_TSX_STATE and state.type == pj.PJSIP_EVENT_RX_MSG:  # not its late time-out
                 self._on_answer(request_uri(str(state.tsx.lastTx.wholeMsg)), int(state.tsx.statusCode))
         except BaseException as error:
             log.error("sip_options_answer_failed", error=type(error).__name__)
 
     def release(self) -> None:
-        """Delete the account in the library."""
-        self.shutdown()
+        """Leave the account to the library for its last moments: it tells an account of its questions that were still
+        open when it ends, and asserts that there is one. It is never freed, and there is one in a process."""
+        self.__disown__()
 
 
-class ExtensionAccount(LocalAccount):
+class ExtensionAccount(Account):
     """An account at a registrar: tells the extension what the registrar says."""
 
-    def __init__(
-        self, on_incoming: Callable[[LocalAccount, int, str, str], None], on_answer: Callable[[str, int], None]
-    ) -> None:
-        super().__init__(on_incoming, on_answer)
+    def __init__(self, on_incoming: Callable[[Account, int, str, str], None]) -> None:
+        super().__init__(on_incoming)
         self.extension: Extension | None = None
 
     def onRegState(self, prm: Any) -> None:

@@ -19,7 +19,7 @@ import pjsua2 as pj
 import structlog
 
 from gateway.sip.access import Trunk, source_ip
-from gateway.sip.account import ExtensionAccount, LocalAccount, account_config
+from gateway.sip.account import Account, ExtensionAccount, LocalAccount, account_config
 from gateway.sip.admission import CHALLENGED, Admissions, Refusal
 from gateway.sip.clockthread import ClockThread
 from gateway.sip.events import (
@@ -115,7 +115,7 @@ class LegSwitch:
         peers = [Peer(each.name, each.addresses, each.ping_s) for each in settings.trunks]
         peers += [Peer(each.name, each.registrars, each.ping_s) for each in settings.registrations]
         # chance keeps gateways from knocking at the same moment, and is no secret
-        self._watch = PeerWatch(peers, lambda to: self._account_for(to).ask(to), random.Random())  # noqa: S311
+        self._watch = PeerWatch(peers, self._account.ask, random.Random())  # noqa: S311
         self._extensions = tuple(self._extension(each, bound_port, random.Random()) for each in settings.registrations)  # noqa: S311
 
     def _make_admissions(self, trunks: tuple[Trunk, ...]) -> Admissions:
@@ -132,7 +132,7 @@ class LegSwitch:
     def _extension(self, wanted: Registration, bound_port: int, chance: random.Random) -> Extension:
         accounts = []
         for registrar in wanted.registrars:
-            account = ExtensionAccount(self.incoming, self._answered)
+            account = ExtensionAccount(self.incoming)
             account.create(extension_account_config(account_config(self._settings, bound_port), wanted, registrar))
             accounts.append(account)
         extension = Extension(wanted, accounts, chance)
@@ -270,7 +270,7 @@ class LegSwitch:
 
     # --- callbacks of the library ----------------------------------------------------------------------------------
 
-    def incoming(self, account: LocalAccount, call_id: int, source: str, message: str) -> None:
+    def incoming(self, account: Account, call_id: int, source: str, message: str) -> None:
         call = SipCall(account, self, call_id)
         ip = source_ip(source)
         live = Counter(leg.trunk for leg in self._legs.values() if leg.incoming)

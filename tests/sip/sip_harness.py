@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from sip_callee import Callee
+from sip_peer import Peer
 
 from gateway.sip.limits import library_facts
 
@@ -46,6 +48,7 @@ class AgentProcess:
         self.lines: list[dict[str, Any]] = []
         self.errors: list[str] = []
         self._news = threading.Condition()
+        self._telling = threading.Lock()
         self._readers = [
             threading.Thread(target=self._read, daemon=True),
             threading.Thread(target=self._read_errors, daemon=True),
@@ -97,8 +100,9 @@ class AgentProcess:
 
     def tell(self, do: str, **values: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": do} | values) + "\n")
-        self.process.stdin.flush()
+        with self._telling:
+            self.process.stdin.write(json.dumps({"do": do} | values) + "\n")
+            self.process.stdin.flush()
 
     def ask(self, do: str, key: str, timeout_s: float = 10, **values: Any) -> dict[str, Any]:
         """Tell, and wait for the answer that has the key."""
@@ -111,7 +115,15 @@ class AgentProcess:
 
     def hear(self, leg: str, also_hz: float = 0.0) -> dict[str, Any]:
         """What the leg's sink got in the last second; ``also_share`` is the share of power at another frequency."""
-        return self.ask("hear", "heard", leg=leg, also_hz=also_hz)
+        start = len(self.lines)
+        self.tell("hear", leg=leg, also_hz=also_hz)
+        return self.wait(lambda line: line.get("heard") == leg, 10, start)
+
+    def talking(self, peer: Peer) -> str:
+        """The leg of a peer's call, once its sound flows; each of several peers has a user of its own."""
+        leg = str(self.event("Incoming", caller=peer.user)["leg"])
+        self.event("MediaActive", leg=leg)
+        return leg
 
     @property
     def alive(self) -> bool:
@@ -201,6 +213,20 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def side_by_side(**cases: Callable[[], None]) -> None:
+    """Run cases that mostly wait at the same time; all that fail are told, by name."""
+    with ThreadPoolExecutor(len(cases)) as threads:
+        running = {name: threads.submit(case) for name, case in cases.items()}
+    failed = []
+    for name, one in running.items():
+        error = one.exception()
+        if error is not None:
+            error.add_note(f"case: {name}")
+            failed.append(error)
+    if failed:
+        raise BaseExceptionGroup(f"{len(failed)} of {len(cases)} cases", failed)
 
 
 def until(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:

@@ -10,13 +10,14 @@ import subprocess
 import threading
 import time
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from g711 import peak_hz, tone
-from sip_harness import AgentProcess, free_port, until
+from sip_harness import AgentProcess, free_port, side_by_side, until
 from sip_peer import Peer
 
 pytestmark = pytest.mark.sip
@@ -47,57 +48,53 @@ def test_b01_new_ssrc_with_lower_numbers_is_heard_at_once(agent: AgentProcess) -
         peer.bye()
 
 
-@pytest.mark.parametrize(("seq_jump", "stamp_jump"), [(0, 400_000), (-900, 0), (12_000, 0), (40_000, 1 << 31)])
-def test_b02_jumps_of_numbers_in_the_same_stream_recover_within_200_ms(
-    agent: AgentProcess, seq_jump: int, stamp_jump: int
-) -> None:
-    with Peer(agent.port) as peer:
-        peer.invite()
-        leg = agent.event("MediaActive")["leg"]
-        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
-        pause(0.8)
-        peer.rtp.silence()
-        pause(0.06)
-        peer.rtp.seq = (peer.rtp.seq + seq_jump) & 0xFFFF
-        peer.rtp.timestamp = (peer.rtp.timestamp + stamp_jump) & 0xFFFFFFFF
-        peer.rtp.stream(peer.remote_rtp, tone(1500, 1))
-        pause(1.25)
-        heard = agent.hear(leg, also_hz=1000)  # the last second
-        assert heard["peak_hz"] == pytest.approx(1500, abs=3)
-        assert heard["also_share"] < 0.01
-        assert heard["tone_share"] > 0.9
-        peer.bye()
+def test_b02_jumps_of_numbers_in_the_same_stream_recover_within_200_ms(agent: AgentProcess) -> None:
+    def jumps(name: str, seq_jump: int, stamp_jump: int) -> None:
+        with Peer(agent.port, user=name) as peer:
+            peer.invite()
+            leg = agent.talking(peer)
+            peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+            pause(0.8)
+            peer.rtp.silence()
+            pause(0.06)
+            peer.rtp.seq = (peer.rtp.seq + seq_jump) & 0xFFFF
+            peer.rtp.timestamp = (peer.rtp.timestamp + stamp_jump) & 0xFFFFFFFF
+            peer.rtp.stream(peer.remote_rtp, tone(1500, 1))
+            pause(1.25)
+            heard = agent.hear(leg, also_hz=1000)  # the last second
+            assert heard["peak_hz"] == pytest.approx(1500, abs=3)
+            assert heard["also_share"] < 0.01
+            assert heard["tone_share"] > 0.9
+            peer.bye()
+
+    side_by_side(
+        stamp=lambda: jumps("stamp", 0, 400_000),
+        back=lambda: jumps("back", -900, 0),
+        ahead=lambda: jumps("ahead", 12_000, 0),
+        both=lambda: jumps("both", 40_000, 1 << 31),
+    )
 
 
-@pytest.mark.parametrize("ptime_ms", [10, 40, 60])
-def test_b07_other_packet_times_give_frames_of_20_ms(agent: AgentProcess, ptime_ms: int) -> None:
-    with Peer(agent.port) as peer:
-        peer.invite()
-        leg = agent.event("MediaActive")["leg"]
-        sound, step = tone(1000, 3), 8 * ptime_ms
-        start = time.monotonic()
-        for number in range(2000 // ptime_ms):
-            peer.rtp.send(peer.remote_rtp, sound[number * step : (number + 1) * step], step=step)
-            pause(max(0.0, start + (number + 1) * ptime_ms / 1000 - time.monotonic()))
-        heard = agent.hear(leg)
-        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
-        assert heard["tone_share"] > 0.98
-        assert heard["samples"] == 160 * heard["frames"]
-        assert heard["gaps"] == 0
-        peer.bye()
+def test_b07_other_packet_times_give_frames_of_20_ms(agent: AgentProcess) -> None:
+    def sends_packets_of(ptime_ms: int) -> None:
+        with Peer(agent.port, user=f"every{ptime_ms}") as peer:
+            peer.invite()
+            leg = agent.talking(peer)
+            sound, step = tone(1000, 3), 8 * ptime_ms
+            start = time.monotonic()
+            for number in range(2000 // ptime_ms):
+                peer.rtp.send(peer.remote_rtp, sound[number * step : (number + 1) * step], step=step)
+                pause(max(0.0, start + (number + 1) * ptime_ms / 1000 - time.monotonic()))
+            heard = agent.hear(leg)
+            assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+            assert heard["tone_share"] > 0.98
+            assert heard["samples"] == 160 * heard["frames"]
+            assert heard["gaps"] == 0
+            peer.bye()
 
-
-def test_b08_comfort_noise_once_and_then_nothing(agent: AgentProcess) -> None:
-    with Peer(agent.port) as peer:
-        peer.invite(peer.sdp(formats="0 13"))
-        leg = agent.event("MediaActive")["leg"]
-        peer.rtp.send(peer.remote_rtp, b"\x40", 13)
-        pause(3)
-        heard = agent.hear(leg)
-        assert heard["samples"] > 8000 * 2.5
-        assert heard["gaps"] == 0
-        assert agent.events("Ended") == []
-        peer.bye()
+    side_by_side(
+        ms_10=lambda: sends_packets_of(10), ms_40=lambda: sends_packets_of(40), ms_60=lambda: sends_packets_of(60)
+    )
 
 
 def test_b10_private_address_in_the_offer_is_answered_to_the_real_source(agent: AgentProcess) -> None:
@@ -111,61 +108,69 @@ def test_b10_private_address_in_the_offer_is_answered_to_the_real_source(agent: 
         peer.bye()
 
 
-@pytest.mark.parametrize("same_ssrc", [True, False])
-def test_b11_a_third_address_is_not_heard_while_the_peer_talks(agent: AgentProcess, same_ssrc: bool) -> None:
-    with Peer(agent.port) as peer, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.bind(("127.0.0.9", 0))
-        stranger.setblocking(False)
-        peer.invite()
-        leg = agent.event("MediaActive")["leg"]
-        peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
-        pause(0.6)
-        noise = tone(2000, 1)
-        for number in range(75):
-            seq, stamp, ssrc = number, number * 160, 77
-            if same_ssrc:
-                seq, stamp, ssrc = (peer.rtp.seq + 1) & 0xFFFF, peer.rtp.timestamp + 160, peer.rtp.ssrc
-            stranger.sendto(struct.pack("!BBHII", 0x80, 0, seq, stamp, ssrc) + noise[:160], peer.remote_rtp)
-            pause(0.02)
-        heard = agent.hear(leg, also_hz=2000)
-        assert heard["peak_hz"] == pytest.approx(1000, abs=3)
-        # The stranger's own tone, not the purity of ours: a stalled sender costs purity without any stranger.
-        assert heard["also_share"] < 0.001
-        with pytest.raises(BlockingIOError):
-            stranger.recv(2048)
-        before = len(peer.rtp.received)
-        assert until(lambda: len(peer.rtp.received) > before + 10)
-        peer.bye()
+@contextmanager
+def stranger() -> Iterator[socket.socket]:
+    """Somebody at an address that no SDP and no signalling has named."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.9", 0))
+        one.setblocking(False)
+        yield one
 
 
-@pytest.mark.parametrize("peer_spoke_before", [True, False])
-def test_b11_a_third_address_gets_nothing_while_the_peer_is_silent(
-    agent: AgentProcess, peer_spoke_before: bool
-) -> None:
-    with Peer(agent.port) as peer, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.bind(("127.0.0.9", 0))
-        stranger.setblocking(False)
-        peer.invite()
-        leg = agent.event("MediaActive")["leg"]
-        if peer_spoke_before:
+def got(other: socket.socket) -> bool:
+    try:
+        return bool(other.recv(2048))
+    except BlockingIOError:
+        return False
+
+
+def test_b11_a_third_address_is_neither_heard_nor_sent_to(agent: AgentProcess) -> None:
+    noise = tone(2000, 1)
+
+    def while_the_peer_talks(name: str, *, same_ssrc: bool) -> None:
+        with Peer(agent.port, user=name) as peer, stranger() as other:
+            peer.invite()
+            leg = agent.talking(peer)
             peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
-            pause(1)
-            peer.rtp.silence()
-            pause(0.1)
-        noise = tone(2000, 1)
-        for number in range(75):
-            stranger.sendto(struct.pack("!BBHII", 0x80, 0, number, number * 160, 77) + noise[:160], peer.remote_rtp)
-            pause(0.02)
-        heard = agent.hear(leg, also_hz=2000)
-        leaked = 0
-        while leaked < 1000:
-            try:
-                stranger.recv(2048)
-            except BlockingIOError:
-                break
-            leaked += 1
-        peer.bye()
-        assert (leaked, heard["also_share"] < 0.001) == (0, True)
+            pause(0.6)
+            for number in range(75):
+                seq, stamp, ssrc = number, number * 160, 77
+                if same_ssrc:
+                    seq, stamp, ssrc = (peer.rtp.seq + 1) & 0xFFFF, peer.rtp.timestamp + 160, peer.rtp.ssrc
+                other.sendto(struct.pack("!BBHII", 0x80, 0, seq, stamp, ssrc) + noise[:160], peer.remote_rtp)
+                pause(0.02)
+            heard = agent.hear(leg, also_hz=2000)
+            assert heard["peak_hz"] == pytest.approx(1000, abs=3)
+            # The stranger's own tone, not the purity of ours: a stalled sender costs purity without any stranger.
+            assert heard["also_share"] < 0.001
+            assert not got(other)
+            before = len(peer.rtp.received)
+            assert until(lambda: len(peer.rtp.received) > before + 10)
+            peer.bye()
+
+    def while_the_peer_is_silent(name: str, *, spoke_before: bool) -> None:
+        with Peer(agent.port, user=name) as peer, stranger() as other:
+            peer.invite()
+            leg = agent.talking(peer)
+            if spoke_before:
+                peer.rtp.stream(peer.remote_rtp, tone(1000, 1))
+                pause(1)
+                peer.rtp.silence()
+                pause(0.1)
+            for number in range(75):
+                other.sendto(struct.pack("!BBHII", 0x80, 0, number, number * 160, 77) + noise[:160], peer.remote_rtp)
+                pause(0.02)
+            heard = agent.hear(leg, also_hz=2000)
+            assert not got(other)
+            assert heard["also_share"] < 0.001
+            peer.bye()
+
+    side_by_side(
+        in_its_stream=lambda: while_the_peer_talks("one", same_ssrc=True),
+        in_another_stream=lambda: while_the_peer_talks("two", same_ssrc=False),
+        after_it_spoke=lambda: while_the_peer_is_silent("three", spoke_before=True),
+        before_it_speaks=lambda: while_the_peer_is_silent("four", spoke_before=False),
+    )
 
 
 def test_the_clock_thread_keeps_its_state_in_the_interpreter(agent: AgentProcess) -> None:

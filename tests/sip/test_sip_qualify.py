@@ -6,11 +6,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pytest
 from sip_callee import Callee
-from sip_harness import AgentProcess, open_exchange, until
+from sip_harness import AgentProcess, open_exchange, side_by_side, until
 from sip_peer import Message, Peer
 
 from gateway.sip.qualify import ANSWER_NS, Health, PeerWatch, Pulse
@@ -53,29 +54,23 @@ class Registrar:
                 self.calls.append(message)
                 self._phone.respond(message, 486, "Busy Here")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._over.set()
         self._thread.join(2)
         self._phone.rtp.close()
         self._phone.sip.close()
 
 
-@pytest.fixture
-def two() -> Iterator[tuple[Registrar, Registrar]]:
-    first, second = Registrar(), Registrar()
-    yield first, second
-    first.close()
-    second.close()
-
-
 def healths(agent: AgentProcess, peer: str) -> list[str]:
     return [each["health"] for each in agent.statistics()["peers"].get(peer, {}).values()]
 
 
-def test_a19_a_registrar_that_goes_silent_is_left_long_before_the_renewal(
-    two: tuple[Registrar, Registrar], worker_rtp: Iterator[int]
-) -> None:
-    first, second = two
+def a_silent_registrar_is_left_long_before_the_renewal(first: Registrar, second: Registrar, first_rtp: int) -> None:
     pbx: dict[str, Any] = {"name": "pbx", "registrars": [first.uri, second.uri], "user": "700", "password": "x"}
 
     def registrar(agent: AgentProcess) -> str:
@@ -83,7 +78,7 @@ def test_a19_a_registrar_that_goes_silent_is_left_long_before_the_renewal(
         return str(held["registrar"]) if held.get("registered") else ""
 
     settings = {"registrations": [pbx | {"expires_s": 3600, "ping_s": 1}]}
-    with open_exchange(next(worker_rtp), settings=settings) as site:
+    with open_exchange(first_rtp, settings=settings) as site:
         assert until(lambda: registrar(site.agent) == first.uri and healths(site.agent, "pbx") == ["up", "up"])
         first.silent = True
         assert until(lambda: registrar(site.agent) == second.uri, 12)
@@ -95,14 +90,11 @@ def test_a19_a_registrar_that_goes_silent_is_left_long_before_the_renewal(
         assert until(lambda: first.unanswered > asked)  # the gateway stops while it waits for an answer
 
 
-def test_a4_calls_go_to_the_address_of_a_trunk_that_is_up(
-    two: tuple[Registrar, Registrar], worker_rtp: Iterator[int]
-) -> None:
-    first, second = two
+def calls_go_to_the_address_of_a_trunk_that_is_up(first: Registrar, second: Registrar, first_rtp: int) -> None:
     first.options_code, second.options_code = 503, 404  # takes no calls; is alive
     trunk = {"name": "carrier", "networks": ["192.0.2.1"], "addresses": [first.uri, second.uri], "ping_s": 1}
     route = {"name": "out", "source": "en", "target": "pt", "number": "8", "destination": f"sip:8@{first.uri[4:]}"}
-    with open_exchange(next(worker_rtp), more_routes=(route,), settings={"trunks": [trunk]}) as site:
+    with open_exchange(first_rtp, more_routes=(route,), settings={"trunks": [trunk]}) as site:
 
         def call() -> None:
             start = site.position()
@@ -118,6 +110,15 @@ def test_a4_calls_go_to_the_address_of_a_trunk_that_is_up(
         assert until(lambda: healths(site.agent, "carrier") == ["up", "up"])
         call()
         assert (len(first.calls), len(second.calls)) == (1, 1)
+
+
+def test_a4_a19_who_is_down_is_not_asked_for_more(worker_rtp: Iterator[int]) -> None:
+    rtp = next(worker_rtp), next(worker_rtp)
+    with Registrar() as one, Registrar() as other, Registrar() as third, Registrar() as fourth:
+        side_by_side(
+            registrar=lambda: a_silent_registrar_is_left_long_before_the_renewal(one, other, rtp[0]),
+            trunk=lambda: calls_go_to_the_address_of_a_trunk_that_is_up(third, fourth, rtp[1]),
+        )
 
 
 def pulse_of(every_s: float = 60) -> Pulse:

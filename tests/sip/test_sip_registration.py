@@ -99,7 +99,9 @@ def test_a19_the_second_registrar_takes_over_when_the_first_is_gone(tmp_path: Pa
     with (
         Kamailio(tmp_path) as first,
         Kamailio(tmp_path) as second,
-        open_exchange(next(worker_rtp), settings={"registrations": [extension(first, second, expires_s=10)]}) as site,
+        open_exchange(
+            next(worker_rtp), settings={"registrations": [extension(first, second, expires_s=5) | {"ping_s": 0}]}
+        ) as site,
     ):
         assert until(lambda: state(site).get("registered", False), 5)
         assert state(site)["registrar"] == first.uri

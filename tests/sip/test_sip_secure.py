@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from g711 import tone
-from sip_harness import AgentProcess, until
+from sip_harness import AgentProcess, side_by_side, until
 from sip_peer import Peer
 from srtp import Aes128, SecureRtpSocket, key_in
 
@@ -71,39 +71,42 @@ def hears(agent: AgentProcess, leg: str) -> bool:
     return bool(agent.hear(leg)["peak_hz"] == pytest.approx(1000, abs=3))
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_b12_the_roll_over_counter_outlives_a_re_invite(agents: Agents, held: bool) -> None:
+def test_b12_the_roll_over_counter_outlives_a_re_invite(agents: Agents) -> None:
     """The sequence numbers wrap, as they do once in 22 minutes; then the stream is negotiated anew with its keys."""
     agent = agents(auto_answer=True, tone_hz=440, settings={"srtp": "mandatory"})
-    with Peer(agent.port) as peer:
-        peer.rtp.close()
-        peer.rtp = rtp = SecureRtpSocket(key_in(KEY), first_seq=65_536 - 40)
 
-        def offer(version: int, direction: str = "sendrecv") -> str:
-            return peer.sdp(direction, version=version).replace("RTP/AVP", "RTP/SAVP") + KEY
+    def call(name: str, *, held: bool) -> None:
+        with Peer(agent.port, user=name) as peer:
+            peer.rtp.close()
+            peer.rtp = rtp = SecureRtpSocket(key_in(KEY), first_seq=65_536 - 40)
 
-        def egress_opens(answer: str) -> bool:
-            """The last packets are ours to read; the gateway begins low, and does not wrap within minutes."""
-            crypto, start = key_in(answer), len(rtp.received)
-            return until(lambda: len(rtp.received) >= start + 25) and all(
-                crypto.open(packet, roll_over=0) for packet in rtp.received[start:]
-            )
+            def offer(version: int, direction: str = "sendrecv") -> str:
+                return peer.sdp(direction, version=version).replace("RTP/AVP", "RTP/SAVP") + KEY
 
-        answer = peer.invite(offer(1))
-        assert answer.code == 200
-        leg = agent.event("MediaActive")["leg"]
-        rtp.stream(peer.remote_rtp, tone(1000, 1))
-        assert until(lambda: rtp.roll_over == 1)
-        assert hears(agent, leg)
-        assert egress_opens(answer.body)
-        if held:
-            assert peer.invite(offer(2, "sendonly")).code == 200
-            agent.event("MediaHeld", leg=leg)
-        answer = peer.invite(offer(3))
-        assert answer.code == 200
-        assert hears(agent, leg), "the roll-over counter was lost on the way to us"
-        assert egress_opens(answer.body), "the roll-over counter was lost on the way from us"
-        assert peer.bye().code == 200
+            def egress_opens(answer: str) -> bool:
+                """The last packets are ours to read; the gateway begins low, and does not wrap within minutes."""
+                crypto, start = key_in(answer), len(rtp.received)
+                return until(lambda: len(rtp.received) >= start + 25) and all(
+                    crypto.open(packet, roll_over=0) for packet in rtp.received[start:]
+                )
+
+            answer = peer.invite(offer(1))
+            assert answer.code == 200
+            leg = agent.talking(peer)
+            rtp.stream(peer.remote_rtp, tone(1000, 1))
+            assert until(lambda: rtp.roll_over == 1)
+            assert hears(agent, leg)
+            assert egress_opens(answer.body)
+            if held:
+                assert peer.invite(offer(2, "sendonly")).code == 200
+                agent.event("MediaHeld", leg=leg)
+            answer = peer.invite(offer(3))
+            assert answer.code == 200
+            assert hears(agent, leg), "the roll-over counter was lost on the way to us"
+            assert egress_opens(answer.body), "the roll-over counter was lost on the way from us"
+            assert peer.bye().code == 200
+
+    side_by_side(as_it_was=lambda: call("one", held=False), behind_a_hold=lambda: call("two", held=True))
 
 
 def certificate(folder: Path) -> dict[str, str | int | bool]:
