@@ -16,6 +16,7 @@ from gateway.cli.demo import demo
 from gateway.cli.dictionary import dict_app, hotwords_app
 from gateway.cli.doctor import doctor
 from gateway.cli.models import models_app
+from gateway.cli.peers import peers
 from gateway.cli.probe import probe
 from gateway.cli.prompts import prompts
 from gateway.cli.rooms_check import check_rooms
@@ -43,6 +44,7 @@ app.command()(calls)
 app.command()(hangup)
 app.command()(transfer)
 app.command()(transcript)
+app.command()(peers)
 app.add_typer(token_app, name="token")
 app.add_typer(models_app, name="models")
 app.add_typer(dict_app, name="dict")
