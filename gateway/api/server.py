@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import ipaddress
 import json
 import os
@@ -36,7 +37,7 @@ from gateway.api.tokens import TokenBook, default_file, write_private
 from gateway.api.watch import Watch
 from gateway.api.webhooks import TIMEOUT_S, Hook, Webhooks
 from gateway.call.dialplan import DialPlan
-from gateway.call.events import EventBus
+from gateway.call.events import KINDS, EventBus
 from gateway.call.fallback import Fallbacks
 from gateway.call.switchboard import Switchboard
 from gateway.settings import Loaded
@@ -245,7 +246,7 @@ def _leave_note(path: Path, text: str) -> None:
 
 
 def hooks(loaded: Loaded) -> list[Hook]:
-    """The webhooks of the settings. ApiError when a secret cannot be read."""
+    """The webhooks of the settings. ApiError when a secret cannot be read, or nothing is known of an event."""
     found = []
     for webhook in loaded.settings.api.webhooks:
         try:
@@ -261,6 +262,11 @@ def hooks(loaded: Loaded) -> list[Hook]:
             raise ApiError(f"api.webhooks: {error}") from None
         if len(key) < 18:
             raise ApiError("api.webhooks: a secret must have 24 characters or more")
+        for kind in webhook.events:
+            if kind not in KINDS:
+                near = difflib.get_close_matches(kind, KINDS, n=1)
+                meant = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(sorted(KINDS))}"
+                raise ApiError(f"api.webhooks: there is no event {kind!r}{meant}")
         found.append(Hook(webhook.url, key, frozenset(webhook.events), webhook.allow_private))
     return found
 

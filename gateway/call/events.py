@@ -12,6 +12,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+KINDS = frozenset(
+    {
+        *("call-started", "call-phase", "call-changed", "call-held", "call-resumed", "call-ended"),
+        *("call-transfer", "call-handover", "control", "safety-mode", "language", "passed-through", "fallback"),
+        *("preview", "heard", "clause", "utterance", "unclear", "lost", "cut", "interrupted", "echo", "loop-broken"),
+    }
+)
+"""All events of calls; docs/api.md says what each one tells."""
 QUEUE_EVENTS = 1000  # a busy call makes about 5 events a second: minutes of a stalled listener
 
 

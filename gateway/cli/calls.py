@@ -75,10 +75,12 @@ def calls(
     Console().print(table)
 
 
-def hangup(call_id: CallId, api: Url = None, config: Config = None) -> None:
+def hangup(call_id: CallId, api: Url = None, config: Config = None, as_json: Json = False) -> None:
     """Hang up on both parties of a call."""
     with told(), Client(api, config) as client:
         client.ask("DELETE", f"/v1/calls/{call_id}")
+    if as_json:
+        typer.echo(json.dumps({"id": call_id}))
 
 
 def transfer(
@@ -91,33 +93,41 @@ def transfer(
     ] = False,
     api: Url = None,
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Put a party of a call through to somebody else."""
     order = {"party": party, "to": to, "language": language, "interpreted": not hand_over}
     with told(), Client(api, config) as client:
-        client.ask("POST", f"/v1/calls/{call_id}/transfer", json=order)
+        shown = client.ask("POST", f"/v1/calls/{call_id}/transfer", json=order).json()
+    if as_json:
+        typer.echo(json.dumps(shown))
 
 
 def transcript(
     call_id: CallId,
     form: Annotated[Format, typer.Option("--format", help="text and json hold both languages.")] = Format.TEXT,
     language: Annotated[str | None, typer.Option(help="Of vtt and srt; default: the first party's.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Print on while the call lives (text).")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Print on while the call lives (text, or --json).")] = False,
     api: Url = None,
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Print what is said in a call, or was, as long as it is kept."""
     with told(), Client(api, config) as client:
         path = f"/v1/calls/{call_id}/transcript"
         if follow:
             for event in client.events(call_id):
-                if event["kind"] == "utterance":
+                if event["kind"] != "utterance":
+                    continue
+                if as_json:
+                    typer.echo(json.dumps(event, ensure_ascii=False))
+                else:
                     _print_line(event["leg"], event["source_text"], event["target_text"], event["lost"])
-        elif form in (Format.VTT, Format.SRT):
+        elif form in (Format.VTT, Format.SRT) and not as_json:
             typer.echo(client.ask("GET", f"{path}.{form}", params={"language": language} if language else {}).text)
         else:
             answer = client.ask("GET", f"{path}.json").json()
-            if form is Format.JSON:
+            if as_json or form is Format.JSON:
                 typer.echo(json.dumps(answer, ensure_ascii=False))
             else:
                 for line in answer["lines"]:

@@ -56,11 +56,12 @@ def list_tokens(config: Config = None, as_json: Json = False) -> None:
 def revoke_token(
     token: Annotated[str, typer.Argument(metavar="ID|NAME", help="As `gateway token list` shows it.")],
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Take a token away; a running gateway refuses it within a second, and ends its streams."""
     with told():
         record = _file(config).revoke(token)
-    typer.echo(f"{record.id}: revoked")
+    typer.echo(json.dumps({"id": record.id}) if as_json else f"{record.id}: revoked")
 
 
 def _file(config: Path | None) -> TokenFile:

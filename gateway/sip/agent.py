@@ -186,7 +186,8 @@ class SipUserAgent:
         """Legs, limits, library facts, command queue, RTP counters of each leg (at most a second old)."""
         rtp = self._switch.rtp
         worst_ms = max([self._switch.worst_gap_ms, *(leg.get("worst_gap_ms", 0.0) for leg in rtp.values())])
-        late = self._switch.counts["late_frames"] + sum(leg.get("late_frames", 0) for leg in rtp.values())
+        ended = self._switch.counts
+        late, strange = (ended[key] + sum(leg.get(key, 0) for leg in rtp.values()) for key in ("late_frames", "rx_refused"))
         return {
             "library": asdict(self._facts),
             "legs": self._switch.size,
@@ -201,6 +202,7 @@ class SipUserAgent:
             },
             "counts": dict(self._switch.counts),
             "late_frames": late,
+            "rx_refused": strange,
             "worst_gap_ms": worst_ms,
             "rtp": rtp,
             "registrations": self._switch.registrations,

@@ -94,6 +94,7 @@ class LegSwitch:
             "unsafe_headers": 0,
             "listener_errors": 0,
             "late_frames": 0,
+            "rx_refused": 0,
             "callback_errors": 0,
         }
         self.worst_gap_ms = 0.0
@@ -461,6 +462,7 @@ class LegSwitch:
         leg.tap.sink = leg.tap.source = None
         self.counts["ended"] += 1
         self.counts["late_frames"] += leg.tap.late_frames
+        self.counts["rx_refused"] += int(leg.rtp.get("rx_refused", 0))
         self.counts["callback_errors"] += leg.tap.errors
         self.worst_gap_ms = max(self.worst_gap_ms, leg.tap.worst_gap_ns / 1e6)
 

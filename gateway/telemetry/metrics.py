@@ -148,6 +148,7 @@ class _Rooms(Collector):
         )
         yield _peers(sip.get("peers"))
         yield _counter("late_frames", "Frames that missed their 20 ms", sip.get("late_frames"))
+        yield _counter("rtp_refused", "Packets from an address that no leg listens to", sip.get("rx_refused"))
         yield _by(GaugeMetricFamily, "queue_depth", "Jobs that wait", "priority", speech.get("queued"))
         yield _by(CounterMetricFamily, "jobs_refused", "Jobs that found no place", "priority", speech.get("refused"))
         yield _by(CounterMetricFamily, "jobs_shed", "Guesses given up under load", "priority", speech.get("shed"))

@@ -44,7 +44,8 @@ def test_c2_a_call_from_the_command_line_from_beginning_to_end(tmp_path: Path) -
             assert (await command(one, "transcript", call_id, "--format", "vtt")).output.startswith("WEBVTT")
             told = json.loads((await command(one, "transcript", call_id, "--format", "json")).output)
             assert told["lines"][0]["target_text"] == "bom dia"
-            assert (await command(one, "hangup", call_id)).exit_code == 0
+            assert json.loads((await command(one, "transcript", call_id, "--json")).output) == told
+            assert json.loads((await command(one, "hangup", call_id, "--json")).output) == {"id": call_id}
             following = asyncio.create_task(command(one, "transcript", call_id, "--follow"))
             async with asyncio.timeout(20):
                 while not one.api.statistics()["streams"]:  # noqa: ASYNC110 - the state under test
@@ -91,7 +92,8 @@ def test_tokens_are_made_listed_and_revoked_while_the_gateway_runs(tmp_path: Pat
             listed = await command(one, "token", "list")
             assert "desk" in listed.output and token not in listed.output
             assert "sha256" not in (await command(one, "token", "list", "--json")).output
-            assert (await command(one, "token", "revoke", "desk")).exit_code == 0
+            revoked = json.loads((await command(one, "token", "revoke", "desk", "--json")).output)
+            assert revoked == {"id": token.split("_")[1]}
             await asyncio.sleep(1.1)
             assert (await client.get("/v1/calls", headers=headers)).status_code == 401
             assert "choose one of" in (await command(one, "token", "create", "x", "--role", "god")).output

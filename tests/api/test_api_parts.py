@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -24,10 +25,12 @@ from gateway.api.journal import Journal
 from gateway.api.limits import MOST_ASKERS, RateCap
 from gateway.api.outbound import is_public
 from gateway.api.problems import KINDS, Problem
+from gateway.api.server import ApiError, hooks
 from gateway.api.signing import signed_headers, signing_key
 from gateway.api.tokens import LOOK_EVERY_NS, ROLES, Permission, TokenBook, TokenError, TokenFile
 from gateway.call.events import CallEvent
 from gateway.call.glossary_document import read_document
+from gateway.settings import load_settings
 
 pytestmark = pytest.mark.unit
 
@@ -202,6 +205,15 @@ def test_whoever_waits_is_woken_by_the_next_event() -> None:
 
 
 # --- signatures
+
+
+def test_a_webhook_for_an_event_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    hook = {"url": "https://crm.example/calls", "secret": "x" * 24}
+    for kind, remedy in (("call-end", "did you mean call-ended?"), ("?", "utterance")):
+        config.write_text(yaml.safe_dump({"api": {"webhooks": [{**hook, "events": [kind]}]}}))
+        with pytest.raises(ApiError, match=re.escape(remedy)):
+            hooks(load_settings(config, {}))
 
 
 def test_the_signature_is_that_of_standard_webhooks() -> None:

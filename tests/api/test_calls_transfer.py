@@ -150,8 +150,9 @@ def test_c8_any_gateway_transfers_and_so_does_the_command_line(tmp_path: Path) -
             call_id = await one.bridge()
             await one.written()
             await two.reaches("one")
-            done = await command(two, "transfer", call_id, "a", "sip:ana@192.0.2.1", "--hand-over")
+            done = await command(two, "transfer", call_id, "a", "sip:ana@192.0.2.1", "--hand-over", "--json")
             assert done.exit_code == 0, done.output
+            assert f'"id": "{call_id}"' in done.output
             assert one.exchange.phones.done[-1][0] == "refer-sip:ana@192.0.2.1"
             refused = await command(two, "transfer", call_id, "c", "7001")
             assert refused.exit_code == 1 and "body.party" in refused.output

@@ -52,6 +52,8 @@ def test_the_command_reads_an_event_file(tmp_path: Path) -> None:
     assert len(read_rows(events)) == 1
     done = CliRunner().invoke(app, ["timeline", str(events), "--svg", str(tmp_path / "t.svg")])
     assert done.exit_code == 0 and (tmp_path / "t.svg").exists()
+    told = json.loads(CliRunner().invoke(app, ["timeline", str(events), "--json"]).output)
+    assert [one["segment_id"] for one in told["segments"]] == [EVENT["segment_id"]]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]\n", '{"kind": "heard"}\n'])

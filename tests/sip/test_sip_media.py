@@ -171,6 +171,7 @@ def test_b11_a_third_address_is_neither_heard_nor_sent_to(agent: AgentProcess) -
         after_it_spoke=lambda: while_the_peer_is_silent("three", spoke_before=True),
         before_it_speaks=lambda: while_the_peer_is_silent("four", spoke_before=False),
     )
+    assert until(lambda: agent.statistics()["counts"]["rx_refused"] > 0), "an operator cannot see it"
 
 
 def test_the_clock_thread_keeps_its_state_in_the_interpreter(agent: AgentProcess) -> None:

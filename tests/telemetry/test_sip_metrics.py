@@ -15,3 +15,7 @@ def test_a4_each_registration_is_a_gauge() -> None:
     text = Meters(lambda: {"sip": {"registrations": registrations}}).text().decode()
     assert 'gateway_sip_registered{registration="pbx"} 1.0' in text
     assert 'gateway_sip_registered{registration="spare"} 0.0' in text
+
+
+def test_b11_refused_packets_are_a_counter() -> None:
+    assert "gateway_rtp_refused_total 7.0" in Meters(lambda: {"sip": {"rx_refused": 7}}).text().decode()
