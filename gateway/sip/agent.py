@@ -187,7 +187,9 @@ class SipUserAgent:
         rtp = self._switch.rtp
         worst_ms = max([self._switch.worst_gap_ms, *(leg.get("worst_gap_ms", 0.0) for leg in rtp.values())])
         ended = self._switch.counts
-        late, strange = (ended[key] + sum(leg.get(key, 0) for leg in rtp.values()) for key in ("late_frames", "rx_refused"))
+        late, strange = (
+            ended[key] + sum(leg.get(key, 0) for leg in rtp.values()) for key in ("late_frames", "rx_refused")
+        )
         return {
             "library": asdict(self._facts),
             "legs": self._switch.size,
