@@ -44,6 +44,7 @@ from gateway.text.safety import SafetyWord
 log = structlog.get_logger(__name__)
 
 LOW_CONFIDENCE = "low-confidence"
+HOPELESS = 0.05  # calibrated confidence below which not even a safety word is believed: one of twenty would be right
 ECHO = "echo"
 INTERRUPTED = "interrupted"
 SLOWEST, FASTEST = 0.8, 1.3  # of style and talker together; the lag policy's own limit is the same
@@ -266,7 +267,8 @@ class Interpretation:
         if self._admit is not None and outcome.source_text:
             outcome.verdict = self._admit(self.plan, outcome.source_text)
         if self.plan.safety_words is not None and outcome.verdict.withheld is None:
-            outcome.safety = self.plan.safety_words.found(outcome.source_text)
+            found = self.plan.safety_words.found(outcome.source_text)
+            outcome.safety = found if outcome.confidence >= HOPELESS else ()
             if outcome.safety:
                 outcome.source_text = self.plan.safety_words.said(outcome.safety)
             elif outcome.source_text:
@@ -274,7 +276,7 @@ class Interpretation:
         if self._echo:
             outcome.verdict = Verdict(Withheld.ECHO)
         unclear = outcome.confidence < self.plan.repeat_below and outcome.verdict.withheld is None
-        if outcome.source_text and unclear:
+        if outcome.source_text and unclear and not outcome.safety:
             outcome.source_text, outcome.rejected = "", LOW_CONFIDENCE
         if outcome.verdict.withheld is Withheld.ECHO:  # whatever was understood, nobody said it
             outcome.source_text, outcome.rejected = "", ECHO
@@ -285,7 +287,8 @@ class Interpretation:
     async def _translate(self) -> None:
         outcome, plan = self.outcome, self.plan
         if plan.safety_words is not None:
-            outcome.rendered = Rendered(plan.safety_words.spoken(outcome.safety))
+            sure = outcome.confidence >= plan.repeat_below
+            outcome.rendered = Rendered(plan.safety_words.spoken(outcome.safety, sure=sure))
             outcome.target_text, outcome.translated_ns = outcome.rendered.text, self._clock()
             return
         route = Route(plan.source, plan.target, self._translated)

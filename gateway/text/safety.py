@@ -25,6 +25,8 @@ MOST_FOUND = 12
 """Words of one utterance that are spoken: nobody cries for more, but a recogniser that loops does."""
 
 NEGATION = "no"
+HEDGE = "perhaps"
+"""Not listened for: it is spoken in front of words that may have been misheard."""
 _BORDERLESS = re.compile("[\u0e00-\u0eff\u3005-\u30ff\u3400-\u9fff]")
 
 
@@ -47,7 +49,8 @@ class SafetyWords:
         for language in (source, target):
             if language not in _languages():
                 raise LookupError(f"there are no safety words in {language}: there are in {', '.join(_languages())}")
-        self._forms = {_written(form): meaning for meaning, words in table.items() for form in words[source]}
+        listened = {meaning: words for meaning, words in table.items() if meaning != HEDGE}
+        self._forms = {_written(form): meaning for meaning, words in listened.items() for form in words[source]}
         self._spoken = {meaning: words[target][0] for meaning, words in table.items()}
         self._comma, self._source_comma = _comma(self._spoken.values()), _comma(self._forms)
         self.hotwords = tuple(self._forms)
@@ -76,9 +79,10 @@ class SafetyWords:
         """The words themselves, as they were said."""
         return self._source_comma.join(word.said for word in found)
 
-    def spoken(self, found: tuple[SafetyWord, ...]) -> str:
-        """What is said for them, in the target language."""
-        return self._comma.join(word.spoken for word in found)
+    def spoken(self, found: tuple[SafetyWord, ...], *, sure: bool = True) -> str:
+        """What is said for them, in the target language; "perhaps" is said first where nobody is ``sure``."""
+        hedge = () if sure else (self._spoken[HEDGE],)
+        return self._comma.join((*hedge, *(word.spoken for word in found)))
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from gateway.text.safety import MOST_FOUND, SafetyWords, safety_words
 pytestmark = pytest.mark.unit
 
 TABLE = json.loads(resources.files("gateway.text").joinpath("safety_words.json").read_text(encoding="utf-8"))
+HEDGES = TABLE.pop("perhaps")
 LANGUAGES = ("de", "en", "es", "fr", "pt", "zh")
 
 
@@ -103,6 +104,16 @@ def test_whatever_was_heard_only_words_of_the_table_are_spoken(text: str, source
     found = SafetyWords(source, target).found(text)
     assert len(found) <= MOST_FOUND
     assert all(word.spoken == TABLE[word.meaning][target][0] for word in found)
+
+
+@pytest.mark.parametrize("target", LANGUAGES)
+def test_what_may_have_been_misheard_is_spoken_as_such_and_is_no_word_itself(target: str) -> None:
+    source = "en" if target != "en" else "fr"
+    words = SafetyWords(source, target)
+    found = words.found(TABLE["fire"][source][0])
+    assert words.spoken(found, sure=False).startswith(HEDGES[target][0]), "perhaps"
+    assert words.spoken(found, sure=False).endswith(words.spoken(found))
+    assert words.found(HEDGES[source][0]) == ()
 
 
 def test_a_recogniser_that_loops_does_not_cry_for_ever() -> None:
