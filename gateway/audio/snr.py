@@ -13,6 +13,8 @@ On 60 s of human prompts at -20 dBFS through mu-law white noise at 3, 5, 8, 10, 
 Frames of digital silence (suppressed by the other side, or never sent) say nothing about noise and are left out. A
 source that suppresses its silence to the last frame has an unknown ratio, unless its speech alone shows the noise.
 
+Music is no noise either: it may be a line on hold that nobody told of. Until 2 s behind it the ratio is unknown.
+
 Of somebody who listens, the ratio is that of their last words against the noise of now, for a minute.
 
 Algorithmic delay: none beyond the frame. A step of the noise is seen in full after 2 s of it.
@@ -33,6 +35,7 @@ LOWEST_HZ, HIGHEST_HZ = 300, 3400
 NOISE_S, SPEECH_S = 2.5, 5.0  # of such sound that is looked at
 KNOWN_NOISE_S, KNOWN_SPEECH_S = 1.0, 0.5  # of such sound before anything is said
 FORGOTTEN_S = 60.0
+MUSIC_S = 2.0  # behind the last of it: held notes are a third of what is played
 NOISE_PERCENTILE = 20.0
 NOISE_PERCENTILE_OF_ALL = 10.0
 NO_SOUND_DBFS = -85.0  # G.711's quietest step but zero is at -72 (mu-law) and -66 (A-law)
@@ -63,10 +66,15 @@ class SnrMeter:
         self._noise: deque[tuple[int, float]] = deque(maxlen=int(NOISE_S * per_s))
         self._speech: deque[tuple[int, float]] = deque(maxlen=int(SPEECH_S * per_s))
         self._all: deque[tuple[int, float]] = deque(maxlen=int((NOISE_S + SPEECH_S) * per_s))
+        self._heard = self._music_until = 0
         self._known_noise, self._known_speech = int(KNOWN_NOISE_S * per_s), int(KNOWN_SPEECH_S * per_s)
 
     def feed(self, pcm: bytes, verdict: VoiceFrame) -> None:
         """The next frame, s16le mono of the meter's length; one of another length is left out."""
+        self._heard = verdict.end_sample
+        if verdict.is_music:
+            self._music_until = verdict.end_sample + int(MUSIC_S * self._rate_hz)
+            return
         samples = np.frombuffer(pcm, "<i2")
         if samples.size != self._window.size:
             return
@@ -84,7 +92,7 @@ class SnrMeter:
 
     def ratio(self) -> Ratio | None:
         """The ratio now; None until there has been enough of speech and of its background."""
-        if len(self._speech) < self._known_speech:
+        if len(self._speech) < self._known_speech or self._heard < self._music_until:
             return None
         loud = float(np.mean([power for _, power in self._speech]))
         if len(self._noise) >= self._known_noise:

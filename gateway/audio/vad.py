@@ -141,6 +141,7 @@ class VoiceDetector:
         self._decimation = rate_hz // _ANALYSIS_HZ
         self._window = np.zeros(_STEADY_LAGS[-1] + _NCC_WINDOW, np.float64)
         self._music = MusicDetector()
+        self._is_music = False
         self._noise_dbfs = ABSOLUTE_FLOOR_DBFS - ABOVE_NOISE_DB
         self._voiced_run_ms = 0
         self._voiced_left_ms = 0
@@ -175,7 +176,7 @@ class VoiceDetector:
         self._good_since_error += 1
         is_speech = self._passes_gates(self._remember(clean), level, sounds_like_speech)
         self._speech_frames += is_speech
-        return VoiceFrame(first_sample, self.frame_samples, is_speech, level)
+        return VoiceFrame(first_sample, self.frame_samples, is_speech, level, self._is_music)
 
     def statistics(self) -> dict[str, int | float | bool]:
         """Frames seen, kept and gated (of those that WebRTC's detector took for speech), errors, the noise floor."""
@@ -198,7 +199,8 @@ class VoiceDetector:
     def _passes_gates(self, window: NDArray[np.float64], level: float, sounds_like_speech: bool) -> bool:
         loud = level > max(ABSOLUTE_FLOOR_DBFS, self._noise_dbfs + ABOVE_NOISE_DB)
         self._follow_noise(level)
-        music = self._music.feed(window[-(self.frame_samples // self._decimation) :], level, audible=loud)
+        newest = window[-(self.frame_samples // self._decimation) :]
+        self._is_music = music = self._music.feed(newest, level, audible=loud)
         self._tonal_left_ms = max(0, self._tonal_left_ms - self._frame_ms)
         self._voiced_left_ms = max(0, self._voiced_left_ms - self._frame_ms)
         if not self._voiced_left_ms:

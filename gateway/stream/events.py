@@ -19,6 +19,8 @@ class VoiceFrame:
     samples: int
     is_speech: bool
     level_dbfs: float
+    is_music: bool = False
+    """Held notes, and nothing louder than they: neither anybody's voice nor the noise around one."""
 
     @property
     def end_sample(self) -> int:

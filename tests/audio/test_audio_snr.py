@@ -123,6 +123,20 @@ def test_after_a_minute_of_silence_nobody_knows() -> None:
     assert leg.snr_db is None
 
 
+def test_music_is_no_noise() -> None:
+    leg = Leg()
+    leg.hear(tone(1000, RATE_HZ, 2, -20), speech=True)
+    leg.hear(hum(3, -50), speech=False)
+    loud = hum(0.02, -20)
+    for _ in range(500):  # ten seconds of which every fourth frame is known for music
+        for music in (True, False, False, False):
+            leg.meter.feed(loud.tobytes(), VoiceFrame(leg.at, FRAME, False, -20.0, is_music=music))
+            leg.at += FRAME
+        assert leg.snr_db is None
+    leg.hear(hum(4.6, -50), speech=False)
+    assert (leg.snr_db or 0) > 29, "and it leaves nothing behind"
+
+
 def test_it_measures_the_same_band_at_16_khz() -> None:
     leg = Leg(16000)
     leg.hear(noise(32000, -40), speech=False)
