@@ -19,6 +19,11 @@ from gateway.sip.native import library
 UNKNOWN_CALL_LIMIT = 4
 """What pjsip is commonly built for; taken when the build hides the symbol."""
 
+OWN_BUILD_PLACES = 4096
+"""PJ_IOQUEUE_MAX_HANDLES of scripts/pjsua2/config_site.h."""
+COMMON_PLACES = 64
+"""What pjsip is commonly built with."""
+
 REMEDY = "for 512 legs and current libraries run: make pjsua2"
 
 FIXED_SINCE = (2, 17)
@@ -35,6 +40,11 @@ class LibraryFacts:
     bundled: tuple[str, ...]
     """File names of third-party libraries that came with the binding and get no system updates."""
     warnings: tuple[str, ...]
+
+    @property
+    def socket_places(self) -> int:
+        """Sockets of calls that the library can hold at once."""
+        return OWN_BUILD_PLACES if self.own_build else COMMON_PLACES
 
 
 TLS_TOO_OLD = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ import structlog
 from gateway.sip.access import Trunk, source_ip
 from gateway.sip.account import Account, ExtensionAccount, LocalAccount, account_config
 from gateway.sip.admission import CHALLENGED, Admissions, Refusal
+from gateway.sip.brake import CallBrake
 from gateway.sip.clockthread import ClockThread
 from gateway.sip.events import (
     Answered,
@@ -37,6 +39,7 @@ from gateway.sip.events import (
 from gateway.sip.framecopy import FrameCopy, choose_copy
 from gateway.sip.knock import Knocks
 from gateway.sip.leg import Leg, SipCall, active_audio, has_agreed_media, media_ports, rtp_counters
+from gateway.sip.limits import COMMON_PLACES, UNKNOWN_CALL_LIMIT, call_limit, library_facts
 from gateway.sip.message import (
     bare_uri,
     extension_headers,
@@ -75,6 +78,8 @@ class LegSwitch:
         self._knocks = Knocks(settings.bind_address)
         self._watch = PeerWatch((), lambda to: False, random.Random())  # noqa: S311
         self._clock = ClockThread()
+        self._brake = CallBrake(COMMON_PLACES, UNKNOWN_CALL_LIMIT)
+        self._rest = threading.Event()  # never set: a rest has its time
         self._turned_away: set[SipCall] = set()
         self._legs: dict[str, Leg] = {}
         self._account: LocalAccount | None = None
@@ -88,6 +93,7 @@ class LegSwitch:
             "outgoing": 0,
             "ended": 0,
             "refused": 0,
+            "rests": 0,
             "transfers_refused": 0,
             "referred": 0,
             "unknown_leg": 0,
@@ -109,6 +115,7 @@ class LegSwitch:
     def open(self, bound_port: int) -> None:
         """Make the accounts; calls may come from here on. ValueError: a registrar's name has no address."""
         settings = self._settings
+        self._brake = CallBrake(library_facts().socket_places, call_limit())
         registrars = tuple(Trunk(each.name, registrar_networks(each), each.trusted) for each in settings.registrations)
         self._admissions = self._make_admissions((*settings.trunks, *registrars))
         self._account = LocalAccount(self.incoming, self._answered)
@@ -180,6 +187,7 @@ class LegSwitch:
         leg.call = SipCall(self._account_for(uri), self)
         leg.call.leg = leg
         self.counts["outgoing"] += 1
+        self._rest_if_needed()
         try:
             leg.call.makeCall(uri, self._operation(0, self._checked(headers)))
         except pj.Error as error:
@@ -272,6 +280,7 @@ class LegSwitch:
     # --- callbacks of the library ----------------------------------------------------------------------------------
 
     def incoming(self, account: Account, call_id: int, source: str, message: str) -> None:
+        self._rest_if_needed()
         call = SipCall(account, self, call_id)
         ip = source_ip(source)
         live = Counter(leg.trunk for leg in self._legs.values() if leg.incoming)
@@ -381,6 +390,7 @@ class LegSwitch:
         successor.call.leg = successor
         leg.successor = successor.id
         self.counts["outgoing"] += 1
+        self._rest_if_needed()
         self._say(Referred(leg.id, successor.id))
         return successor.call
 
@@ -401,6 +411,16 @@ class LegSwitch:
         self._watch.answered(address, code, time.monotonic_ns())
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _rest_if_needed(self) -> None:
+        """A call begins. Keep the library from more of them while it has no room for their sockets, even here in its
+        callback: it would end the process. Behind a flood of INVITEs others wait, and their sound goes on."""
+        rest_ns = self._brake.begun(time.monotonic_ns())
+        if rest_ns:
+            if not self.counts["rests"] % 100:
+                log.warning("sip_flood", rest_ms=rest_ns // 1_000_000, rests=self.counts["rests"])
+            self.counts["rests"] += 1
+            self._rest.wait(rest_ns / 1e9)
 
     def _turn_away(self, call: SipCall, refusal: Refusal) -> None:
         """Refuse an INVITE inside its own callback. A hang-up there would lose the headers; an answer is kept by the

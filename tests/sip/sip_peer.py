@@ -123,6 +123,7 @@ class RtpSocket:
     def close(self) -> None:
         self._over.set()
         self._quiet.set()
+        self.socket.sendto(b"", self.socket.getsockname())  # the listener need not sleep its time out
         for thread in self._threads:
             thread.join(2)
         self.socket.close()

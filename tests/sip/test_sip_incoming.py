@@ -317,7 +317,7 @@ def test_a8_b03_b09_egress_is_fifty_packets_a_second(agents: Agents) -> None:
         peer.invite()
         assert until(lambda: len(peer.rtp.received) > 10)
         first = len(peer.rtp.received)
-        pause(8.0)
+        pause(6.0)
         packets = peer.rtp.received[first:]
         seconds = (packets[-1].at_ns - packets[0].at_ns) / 1e9
         assert (len(packets) - 1) / seconds == pytest.approx(50, rel=0.005)

@@ -218,10 +218,10 @@ def test_d05_egress_stays_even_beside_a_busy_python_thread(agents: Agents) -> No
     with Peer(agent.port) as peer:
         peer.invite()
         assert until(lambda: len(peer.rtp.received) > 10)
-        agent.tell("busy", seconds=4)
+        agent.tell("busy", seconds=3.5)
         pause(0.2)
         first = len(peer.rtp.received)
-        pause(3.5)
+        pause(3)
         packets = peer.rtp.received[first:]
         seconds = (packets[-1].at_ns - packets[0].at_ns) / 1e9
         assert (len(packets) - 1) / seconds == pytest.approx(50, rel=0.01)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.audio.frames import Frame
 from gateway.sip.access import AccessList, Admission, Trunk, source_ip
+from gateway.sip.brake import CallBrake
 from gateway.sip.framecopy import IteratorCopy, PointerCopy, choose_copy, works
 from gateway.sip.limits import library_facts, version_tuple
 from gateway.sip.logbridge import split_sender
@@ -296,3 +297,15 @@ def test_l06_the_library_is_named_and_its_age_is_told() -> None:
 def test_k07_of_a_message_that_could_not_be_read_nothing_is_logged() -> None:
     line = "Error processing packet from 192.0.2.1:5062: Missing required header(s) [code 171050]:"
     assert redact(f"{line}\nINFO sip:x SIP/2.0\r\nSignal=7") == line.replace("171050", "…")
+
+
+def test_d07_no_more_calls_begin_than_the_library_has_sockets_for() -> None:
+    brake, now, begun = CallBrake(64, legs=4), 0, []
+    for _ in range(200):
+        begun.append(now)
+        now += brake.begun(now) + 1_000_000
+    assert begun[23] == 23_000_000, "a rest before it was needed"
+    half_a_second = 500_000_000
+    most = max(sum(start <= at < start + half_a_second for at in begun) for start in begun)
+    assert 2 * (most + 4) <= 64, "sockets of live and of closed calls"
+    assert begun[-1] < 200 / 24 * 700_000_000, "more rest than needed"

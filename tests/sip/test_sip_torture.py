@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import select
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from g711 import tone
@@ -135,3 +136,26 @@ def test_b16_broken_rtp_and_rtcp_beside_a_call(agent: AgentProcess) -> None:
         assert heard["peak_hz"] == pytest.approx(1000, abs=3)
         assert heard["gaps"] == 0
         assert peer.bye().code == 200
+
+
+@pytest.mark.parametrize("transport", ["UDP", "TCP"])
+def test_d07_a_flood_of_calls_ends_nothing(agents: Callable[..., AgentProcess], transport: str) -> None:
+    """The library gives each INVITE two sockets, a stranger's too, and may have places for few: a call that is there
+    goes on, and the next one is taken when the flood is over."""
+    trunks = [{"name": "known", "networks": ["127.0.0.2"]}]
+    settings = {"allow_loopback": False, "trunks": trunks, "bind_address": "0.0.0.0"}
+    agent = agents(auto_answer=True, tone_hz=440, settings=settings)
+    with Peer(agent.port, ip="127.0.0.2") as here, Peer(agent.port, transport=transport) as flood:
+        assert here.invite().code == 200
+        for number in range(100):
+            flood.call_id = flood.tag = f"flood{number}"
+            flood.request("INVITE", flood.sdp())
+        before = len(here.rtp.received)
+        assert until(lambda: agent.statistics()["counts"]["refused"] == 100, 20), "the rest was lost"
+        assert until(lambda: len(here.rtp.received) > before + 20)
+        sound = here.rtp.received[before:]
+        assert {b.seq - a.seq for a, b in itertools.pairwise(sound)} <= {1, -0xFFFF}, "the flood was heard"
+        with Peer(agent.port, ip="127.0.0.2", user="next") as peer:
+            assert peer.invite().code == 200
+            assert peer.bye().code == 200
+        assert here.bye().code == 200
