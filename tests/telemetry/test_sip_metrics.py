@@ -19,3 +19,9 @@ def test_a4_each_registration_is_a_gauge() -> None:
 
 def test_b11_refused_packets_are_a_counter() -> None:
     assert "gateway_rtp_refused_total 7.0" in Meters(lambda: {"sip": {"rx_refused": 7}}).text().decode()
+
+
+def test_d07_a_flood_and_what_was_turned_away_are_counted() -> None:
+    text = Meters(lambda: {"sip": {"counts": {"refused": 5, "rests": 2}}}).text().decode()
+    assert "gateway_sip_refused_total 5.0" in text
+    assert "gateway_sip_rests_total 2.0" in text
