@@ -50,7 +50,7 @@ $(SETUP): pyproject.toml requirements.lock scripts/setup
 models: setup
 	$(BIN)/gateway models pull
 
-coqui:
+coqui: setup
 	PYTHON=$(BIN)/python scripts/setup-coqui $(COQUI) $(VENV)-coqui
 
 system-packages:
