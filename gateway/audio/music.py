@@ -8,16 +8,18 @@ is a beep, Mandarin, whose level tones come nearest, has 6, and noise at 10 dB a
 30 to 70 % of all steps are held.
 
 So 12 held steps of 50 mean music, until none was held for 500 ms or all was quiet for 200 ms. A voice is heard over it,
-and when it follows without a pause: what is 6 dB louder than the held steps passes, and then for 500 ms what is as loud
-as they are. Of 20 prompts spoken over hold music at 20, 10 and 5 dB no utterance and no beginning is lost; with 8 dB
-instead of 6, a fifth at 5 dB. Drums pass too, and music without held notes (much singing) is not found: what the
-recogniser's guard is for.
+and when it follows without a pause: what is 6 dB louder in that band than the held steps passes, and then for 500 ms
+what is as loud as they are. Hum holds notes too, but so weak ones in that band that any voice is above them. Of 20
+prompts spoken over hold music at 20, 10 and 5 dB no utterance and no beginning is lost; with 8 dB instead of 6, a fifth
+at 5 dB. Drums pass too, and music without held notes (much singing) is not found: what the recogniser's guard is for.
 
 Algorithmic delay: none for what passes. Method: peak continuation by interpolated frequency, as in McAulay and
 Quatieri's sinusoidal model (1986), of which only the age of a track is kept.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ PEAK_SHARE = 0.01  # of the band's energy in one line: what is weaker is noise, 
 MUSIC_STEPS, MUSIC_OF_STEPS = 12, 50
 HOLD_STEPS = 25
 QUIET_STEPS = 10
+QUIET_DB = 0.0  # below any sound
 LOUDER_DB = 6.0
 OVER_STEPS = 25  # a voice's weak syllables follow its strong ones within 500 ms
 LEVEL_SHARE = 0.1  # of a held step in the level of the music: half of a change is followed in 140 ms
@@ -44,7 +47,7 @@ _NOWHERE_HZ = -1e9
 
 
 class MusicDetector:
-    """Follows one leg's sound: ``feed(samples, level_dbfs)`` for each frame, 8 kHz and free of DC."""
+    """Follows one leg's sound: ``feed(samples)`` for each frame, 8 kHz and free of DC."""
 
     def __init__(self) -> None:
         self._window = np.zeros(WINDOW + STEP)
@@ -56,20 +59,21 @@ class MusicDetector:
         self._playing_steps = 0
         self._quiet_steps = 0
         self._over_steps = 0
-        self._music_dbfs = 0.0
+        self._music_db = 0.0
         self._covers = False
 
-    def feed(self, samples: NDArray[np.float64], level_dbfs: float, *, audible: bool = True) -> bool:
+    def feed(self, samples: NDArray[np.float64], *, audible: bool = True) -> bool:
         """Take a frame; True when it is music, and nothing that is louder. What is not audible holds no note."""
         self._window = np.concatenate((self._window[samples.size :], samples))
         self._waiting += samples.size
         while self._waiting >= STEP:
             self._waiting -= STEP
-            self._covers = self._step(level_dbfs, audible)
+            self._covers = self._step(audible)
         return self._covers
 
-    def _step(self, level_dbfs: float, audible: bool) -> bool:
-        held = audible and self._held_share() >= HELD_SHARE
+    def _step(self, audible: bool) -> bool:
+        share, level_db = self._looked_at() if audible else (0.0, QUIET_DB)
+        held = share >= HELD_SHARE
         self._history = (self._history << 1 | held) & _HISTORY
         self._playing_steps = max(0, self._playing_steps - 1)
         if audible:
@@ -80,22 +84,22 @@ class MusicDetector:
             if self._quiet_steps >= QUIET_STEPS:
                 self._history = self._playing_steps = 0
         if held:
-            share = LEVEL_SHARE if self._playing_steps else 1.0
-            self._music_dbfs += share * (level_dbfs - self._music_dbfs)
+            followed = LEVEL_SHARE if self._playing_steps else 1.0
+            self._music_db += followed * (level_db - self._music_db)
             if self._playing_steps or self._history.bit_count() >= MUSIC_STEPS:
                 self._playing_steps = HOLD_STEPS
-        return self._playing_steps > 0 and not self._is_over_it(level_dbfs, held)
+        return self._playing_steps > 0 and not self._is_over_it(level_db, held)
 
-    def _is_over_it(self, level_dbfs: float, held: bool) -> bool:
+    def _is_over_it(self, level_db: float, held: bool) -> bool:
         louder_db = 0.0 if self._over_steps else LOUDER_DB
-        if not held and level_dbfs > self._music_dbfs + louder_db:
+        if not held and level_db > self._music_db + louder_db:
             self._over_steps = OVER_STEPS
             return True
         self._over_steps = max(0, self._over_steps - 1)
         return False
 
-    def _held_share(self) -> float:
-        """The share of the band's energy in peaks that have been held long enough."""
+    def _looked_at(self) -> tuple[float, float]:
+        """The share of the band's energy in peaks that have been held long enough, and the energy in dB."""
         end = self._window.size - self._waiting
         power = np.abs(np.fft.rfft(self._window[end - WINDOW : end] * _HANN)) ** 2 + 1.0
         band, below, above = power[_LOW:_HIGH], power[_LOW - 1 : _HIGH - 1], power[_LOW + 1 : _HIGH + 1]
@@ -113,4 +117,4 @@ class MusicDetector:
         self._runs[at + 1], self._hz[at + 1] = runs, hz
         lines = _LOW + at[runs >= HELD_STEPS]
         held = sum(float(power[line - 2 : line + 3].sum()) for line in lines)  # the main lobe of a Hann window
-        return min(1.0, held / energy)
+        return min(1.0, held / energy), 10 * math.log10(energy)

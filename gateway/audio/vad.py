@@ -13,7 +13,9 @@ therefore also pass, each measured on G.711 sound at 8 kHz:
   at six levels opened 180 utterances without, 1 with it; of 16,000 frames of speech it costs 4);
 * **voicing**: somewhere in the last 300 ms the pre-emphasised sound was periodic with a voice's pitch (normalised
   cross-correlation of 0.42 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise
-  stay below 0.35, three quarters of all speech frames are above 0.6. A knock that rings passes for two frames of
+  stay below 0.35, three quarters of all speech frames are above 0.6. Pre-emphasis makes pink noise white, but lifts
+  white noise above the voice: so it follows the noise between the words. With a fixed one, 56 of 120 prompts under
+  white noise at 5 dB are not heard, and 119 at 0 dB; so all are. A knock that rings passes for two frames of
   five at most, as do the onsets of tones and hum: the end-pointer asks for three. Unvoiced consonants live on the vowel
   before them; those that open an utterance are brought back by the end-pointer's pre-roll;
 * **steadiness**: the last 20 ms equal those of 40, 50 or 100 ms before (correlation 0.98). These are whole numbers of
@@ -50,6 +52,9 @@ NOISE_RISE_DB_PER_S = 2.0  # slower than the pauses of speech can undo
 VOICED_CORRELATION = 0.42  # two minutes of white and of pink noise, at -15 to -35 dBFS: no frame passes
 VOICED_RUN_MS = 40  # the onset of a tone looks voiced for less than this
 VOICED_HOLD_MS = 300
+PRE_EMPHASIS = 0.9  # whitens pink noise, and what most rooms sound like
+TILT_SHARE = 0.02  # of a noise frame in the tilt: 1 s
+TILT_BACK_SHARE = 0.005  # while somebody speaks: 4 s
 TONAL_SHARE = 0.998
 TONAL_SHARE_STABLE = 0.98
 LARGEST_NOISE_SHARE = 0.05  # of a tone's energy that may be the line's noise: 13 dB below
@@ -66,17 +71,17 @@ _LONGEST_LAG = _ANALYSIS_HZ * 15 // 1000  # 15 ms: 67 Hz
 _NCC_WINDOW = _ANALYSIS_HZ * 20 // 1000
 _TONE_WINDOW = _ANALYSIS_HZ * 40 // 1000
 _STEADY_LAGS = tuple(_ANALYSIS_HZ * lag_ms // 1000 for lag_ms in (40, 50, 100))
-_PRE_EMPHASIS = 0.9
 _LOWEST_TONE_BIN = 13  # 325 Hz: below all call-progress tones, above the pitch that is all there is of an "n"
 _LINE_HALF_WIDTH = 2  # bins of 25 Hz: the main lobe of a Hann window
 
 
-def periodicity(window: NDArray[np.float64]) -> float:
+def periodicity(window: NDArray[np.float64], emphasis: float = PRE_EMPHASIS) -> float:
     """The highest normalised cross-correlation of the window's last 20 ms with itself 2.5 to 15 ms before.
 
-    ``window``: at least 35 ms plus one sample at 8 kHz. Method: NCC pitch candidate, as in RAPT (Talkin 1995).
+    ``window``: at least 35 ms plus one sample at 8 kHz. ``emphasis`` of its high frequencies, 0 to 1: right when it
+    makes the noise white, because that has no period. Method: NCC pitch candidate, as in RAPT (Talkin 1995).
     """
-    emphasised = window[1:] - _PRE_EMPHASIS * window[:-1]
+    emphasised = window[1:] - emphasis * window[:-1]
     emphasised = emphasised[-(_NCC_WINDOW + _LONGEST_LAG) :]
     now = emphasised[_LONGEST_LAG:]
     products = np.correlate(emphasised, now, "valid")[::-1]  # index = lag
@@ -91,6 +96,12 @@ def periodicity(window: NDArray[np.float64]) -> float:
 
 
 _HANN = np.hanning(_TONE_WINDOW)
+
+
+def tilt(window: NDArray[np.float64]) -> float:
+    """Correlation of the last 20 ms with themselves a sample before: 0 for white noise, 0.9 for pink, -1 to 1."""
+    now = window[-_NCC_WINDOW:]
+    return float(now[1:] @ now[:-1] / (now @ now + _NCC_WINDOW))
 
 
 def two_lines(window: NDArray[np.float64]) -> tuple[float, tuple[int, ...]]:
@@ -143,6 +154,7 @@ class VoiceDetector:
         self._music = MusicDetector()
         self._is_music = False
         self._noise_dbfs = ABSOLUTE_FLOOR_DBFS - ABOVE_NOISE_DB
+        self._emphasis = PRE_EMPHASIS
         self._voiced_run_ms = 0
         self._voiced_left_ms = 0
         self._voiced_total_ms = 0
@@ -200,11 +212,13 @@ class VoiceDetector:
         loud = level > max(ABSOLUTE_FLOOR_DBFS, self._noise_dbfs + ABOVE_NOISE_DB)
         self._follow_noise(level)
         newest = window[-(self.frame_samples // self._decimation) :]
-        self._is_music = music = self._music.feed(newest, level, audible=loud)
+        self._is_music = music = self._music.feed(newest, audible=loud)
         self._tonal_left_ms = max(0, self._tonal_left_ms - self._frame_ms)
         self._voiced_left_ms = max(0, self._voiced_left_ms - self._frame_ms)
         if not self._voiced_left_ms:
             self._voiced_total_ms = 0
+        if not loud:
+            self._emphasis += TILT_SHARE * (PRE_EMPHASIS - self._emphasis)
         if not (loud and sounds_like_speech):
             self._gated["energy"] += sounds_like_speech
             self._voiced_run_ms = self._tonal_run_ms = 0
@@ -213,10 +227,12 @@ class VoiceDetector:
         if self._is_tonal(window, level):
             self._gated["tonal"] += 1
             return False
-        self._voiced_run_ms = self._voiced_run_ms + self._frame_ms if periodicity(window) >= VOICED_CORRELATION else 0
+        periodic = periodicity(window, self._emphasis) >= VOICED_CORRELATION
+        self._voiced_run_ms = self._voiced_run_ms + self._frame_ms if periodic else 0
         if self._voiced_run_ms >= VOICED_RUN_MS:
             self._voiced_left_ms = VOICED_HOLD_MS
             self._voiced_total_ms += self._frame_ms
+        self._follow_tilt(window)
         if not self._voiced_left_ms:
             self._gated["unvoiced"] += 1
             return False
@@ -248,6 +264,13 @@ class VoiceDetector:
         else:
             rise = NOISE_RISE_DB_PER_S * self._frame_ms / 1000
             self._noise_dbfs = min(level, self._noise_dbfs + rise, HIGHEST_NOISE_FLOOR_DBFS)
+
+    def _follow_tilt(self, window: NDArray[np.float64]) -> None:
+        """Of noise that is loud enough to pass for speech. A wrong one, with which all sounds voiced, is forgotten."""
+        if self._voiced_left_ms:
+            self._emphasis += TILT_BACK_SHARE * (PRE_EMPHASIS - self._emphasis)
+        else:
+            self._emphasis += TILT_SHARE * (min(max(0.0, tilt(window)), PRE_EMPHASIS) - self._emphasis)
 
     def _fault(self, first_sample: int, samples: int, error: str) -> VoiceFrame:
         self._errors += 1

@@ -8,7 +8,6 @@ import pytest
 from audio_signals import PROMPTS, Int16, g711, noise, prompt
 
 from gateway.audio.music import STEP, MusicDetector
-from gateway.audio.pcm import level_dbfs
 from gateway.audio.vad import VoiceDetector
 from gateway.bench.noises import as_pcm, at_level, music, pink_noise
 
@@ -21,7 +20,7 @@ recordings = pytest.mark.skipif(not PROMPTS.exists(), reason="needs Debian's ast
 def covered(pcm: Int16, frame: int = STEP) -> list[bool]:
     detector = MusicDetector()
     frames = [pcm[at : at + frame] for at in range(0, pcm.size - frame + 1, frame)]
-    return [detector.feed(one.astype(np.float64), level_dbfs(one)) for one in frames]
+    return [detector.feed(one.astype(np.float64)) for one in frames]
 
 
 def heard(pcm: Int16) -> list[bool]:
@@ -87,4 +86,4 @@ def test_what_cannot_be_heard_is_not_music() -> None:
     detector = MusicDetector()
     pcm = hold_music(5, -25)
     frames = [pcm[at : at + STEP].astype(np.float64) for at in range(0, pcm.size - STEP + 1, STEP)]
-    assert not any(detector.feed(frame, -60.0, audible=False) for frame in frames)
+    assert not any(detector.feed(frame, audible=False) for frame in frames)

@@ -12,6 +12,7 @@ from audio_signals import PROMPTS, Int16, g711, noise, prompt, tone
 
 from gateway.audio.pcm import level_dbfs
 from gateway.audio.vad import VoiceDetector, self_test
+from gateway.bench.noises import UNDER_SPEECH, as_pcm, at_level
 
 pytestmark = pytest.mark.unit
 
@@ -105,6 +106,17 @@ def test_e08_clicks_and_knocks_are_not_speech() -> None:
         for start in range(77, 31_000, 4000):
             pcm[start : start + sound.size] = sound
         assert not starts_an_utterance(verdicts(pcm.clip(-32768, 32767).astype(np.int16)))
+
+
+@pytest.mark.skipif(not PROMPTS.exists(), reason="needs Debian's asterisk-core-sounds-en-wav")
+@pytest.mark.parametrize(("sound", "snr_db"), [("white", 5), ("white", 0), ("pink", 5), ("hum-50", 0), ("street", 5)])
+def test_s1_5_a_voice_under_noise_is_heard(sound: str, snr_db: int) -> None:
+    voice = np.concatenate([np.zeros(24_000, np.int16), prompt("demo-congrats", -20)[:64_000]])
+    under = at_level(UNDER_SPEECH[sound](voice.size, np.random.default_rng(1)), -20 - snr_db)
+    alone, heard = verdicts(g711(voice)), verdicts(g711(as_pcm(voice + under)))
+    assert not starts_an_utterance(heard[:140])
+    both = sum(a and b for a, b in zip(alone[150:], heard[150:], strict=True))
+    assert both > 0.6 * sum(alone[150:]) > 100
 
 
 @pytest.mark.skipif(not PROMPTS.exists(), reason="needs Debian's asterisk-core-sounds-en-wav")
