@@ -64,6 +64,8 @@ VOICE_KNOWN_AFTER_MS = 100
 TONAL_HOLD_MS = 40  # the edge at which a tone stops has a wide spectrum
 STEADY_CORRELATION = 0.98
 HEALED_AFTER_S = 5
+LEAST_KEPT = 0.2  # of what sounds like speech; prompts keep 0.76, as WebRTC's detector goes on behind each of them
+JUDGED_AFTER_FRAMES = 512  # 10 s of it
 
 _ANALYSIS_HZ = 8000
 _SHORTEST_LAG = _ANALYSIS_HZ * 25 // 10_000  # 2.5 ms: 400 Hz
@@ -166,6 +168,7 @@ class VoiceDetector:
         self._errors = 0
         self._frames = 0
         self._speech_frames = 0
+        self._likely_frames = 0
         self._gated = dict.fromkeys(("energy", "tonal", "unvoiced", "music"), 0)
 
     @property
@@ -188,18 +191,33 @@ class VoiceDetector:
         self._good_since_error += 1
         is_speech = self._passes_gates(self._remember(clean), level, sounds_like_speech)
         self._speech_frames += is_speech
+        self._likely_frames += sounds_like_speech
+        if sounds_like_speech:
+            self._look_back()
         return VoiceFrame(first_sample, self.frame_samples, is_speech, level, self._is_music)
+
+    @property
+    def kept_share(self) -> float:
+        """Of the frames that WebRTC's detector took for speech, the share that the gates let through."""
+        return self._speech_frames / self._likely_frames if self._likely_frames else 1.0
 
     def statistics(self) -> dict[str, int | float | bool]:
         """Frames seen, kept and gated (of those that WebRTC's detector took for speech), errors, the noise floor."""
         return {
             "frames": self._frames,
             "speech_frames": self._speech_frames,
+            "kept_share": round(self.kept_share, 3),
             **{f"gated_{name}_frames": count for name, count in self._gated.items()},
             "errors": self._errors,
             "healthy": self.healthy,
             "noise_dbfs": self._noise_dbfs,
         }
+
+    def _look_back(self) -> None:
+        """Say so when most of what sounds like speech is thrown away (E06): after 10, 20, 40 ... seconds of it."""
+        likely = self._likely_frames
+        if likely >= JUDGED_AFTER_FRAMES and likely.bit_count() == 1 and self.kept_share < LEAST_KEPT:
+            log.warning("voice_mostly_refused", kept_share=round(self.kept_share, 3), **self._gated)
 
     def _remember(self, clean: NDArray[np.float64]) -> NDArray[np.float64]:
         """The last 120 ms at the analysis rate. Box averaging suffices: only pitch and strong lines are looked at."""

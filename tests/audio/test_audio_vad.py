@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import structlog
 from audio_signals import PROMPTS, Int16, g711, noise, prompt, tone
 
 from gateway.audio.pcm import level_dbfs
@@ -40,6 +41,26 @@ def starts_an_utterance(speech: list[bool]) -> bool:
 def in_bursts(pcm: Int16, on_ms: int, off_ms: int) -> Int16:
     at = np.arange(pcm.size) - 77  # not on a frame's border
     return np.where((at >= 0) & (at % ((on_ms + off_ms) * 8) < on_ms * 8), pcm, 0).astype(np.int16)
+
+
+@pytest.mark.parametrize(("seconds", "alarms"), [(9, 0), (25, 2)])
+def test_e06_a_detector_that_throws_most_of_the_sound_away_says_so(seconds: int, alarms: int) -> None:
+    detector = VoiceDetector(8000)
+    with structlog.testing.capture_logs() as logs:
+        verdicts(noise(seconds * 8000, -20), detector)  # loud noise is speech to WebRTC's detector, and has no pitch
+    assert detector.statistics()["kept_share"] < 0.05
+    assert [line["event"] for line in logs] == ["voice_mostly_refused"] * alarms
+    assert all(line["unvoiced"] > 400 for line in logs)
+
+
+@pytest.mark.skipif(not PROMPTS.exists(), reason="needs Debian's asterisk-core-sounds-en-wav")
+def test_e06_speech_raises_no_alarm() -> None:
+    detector = VoiceDetector(8000)
+    with structlog.testing.capture_logs() as logs:
+        for name in NAMES:
+            verdicts(prompt(name, -30), detector)
+    assert detector.statistics()["kept_share"] > 0.6
+    assert logs == []
 
 
 @pytest.mark.skipif(not PROMPTS.exists(), reason="needs Debian's asterisk-core-sounds-en-wav")

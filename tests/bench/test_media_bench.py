@@ -37,7 +37,7 @@ def test_a_range_of_rtp_ports_steps_over_what_is_taken() -> None:
 
 
 @pytest.mark.sip
-def test_a8_four_legs_send_fifty_packets_a_second_each() -> None:
+def test_a8_l07_four_legs_send_fifty_packets_a_second_each_and_their_cost_is_measured() -> None:
     found = asyncio.run(bench_media(4, 3.0)).as_json()
     assert found["legs"] == 4
     assert found["pps_mean"] == pytest.approx(50, abs=0.5)

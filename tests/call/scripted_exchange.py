@@ -84,6 +84,7 @@ class Exchange:
         register: CallRegister | None = None,
         terms: TermSource | None = None,
         prompts: PromptBook | None = None,
+        disclosure: bool = False,
         **choices: Any,
     ) -> None:
         self.phones = Telephones(free)
@@ -102,7 +103,7 @@ class Exchange:
             bus=self.bus,
             glossaries=Glossaries(terms or Nothing()),
             limits=CallLimits(ring_timeout_s=ring_timeout_s),
-            disclosure=False,
+            disclosure=disclosure,
             **choices,
         )
         self.board.open(desk, frozenset({("xx", "yy"), ("yy", "xx")}))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from typer.testing import CliRunner
 
 from gateway.cli import check_config as command
 from gateway.resources import resource
+from gateway.runtime import engine_spec, worker_threads
 from gateway.settings import Loaded, Settings, SettingsError, effective, load_settings
 from gateway.settings.document import read_document
 from gateway.settings.faults import all_keys
+from gateway.settings.model import Speech
 
 pytestmark = pytest.mark.unit
 
@@ -45,6 +48,15 @@ def test_c3_shipped_file_equals_defaults_and_holds_every_key_with_a_comment() ->
         at = next(n for n, line in enumerate(lines) if line.startswith(f"  {key.split('.')[1]}:"))
         sibling_shares_comment = lines[at - 1].startswith("  ") and "#" not in lines[at - 1] and "#" in lines[at - 2]
         assert lines[at - 1].lstrip().startswith("#") or sibling_shares_comment, key
+
+
+def test_h16_a_worker_never_leaves_the_number_of_its_threads_to_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries take more than there are cores, and are slower for it: architecture.md has the table."""
+    for cores, threads in ((1, 1), (2, 2), (4, 4), (64, 4)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        assert worker_threads(Settings()) == threads
+        assert engine_spec(Settings()).threads == threads
+    assert worker_threads(Settings(speech=Speech(threads_per_worker=7))) == 7
 
 
 def test_c3_order_of_sources_and_provenance(tmp_path: Path) -> None:

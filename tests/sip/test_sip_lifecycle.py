@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 import statistics
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from g711 import tone
@@ -43,6 +46,20 @@ def test_d02_stop_with_three_live_calls_exits_0(agents: Agents) -> None:
     assert len(agent.events("Ended")) == 3
     for peer in peers:
         peer.__exit__(None, None, None)
+
+
+def test_d13_a_call_with_sound_touches_no_sound_device(agents: Agents) -> None:
+    """As in a container without /dev/snd: the library's clock is all that drives the sound."""
+    agent = agents(auto_answer=True, tone_hz=440)
+    with Peer(agent.port) as peer:
+        assert peer.invite().code == 200
+        assert until(lambda: len(peer.rtp.received) > 10)
+        opened = []
+        for link in Path(f"/proc/{agent.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                opened.append(os.readlink(link))
+        assert opened and not [path for path in opened if path.startswith("/dev/snd")]
+        peer.bye()
 
 
 def test_d02_stop_while_a_call_is_unanswered(agents: Agents) -> None:

@@ -29,7 +29,8 @@ def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def test_b01_new_ssrc_with_lower_numbers_is_heard_at_once(agent: AgentProcess) -> None:
+def test_b01_b05_new_ssrc_with_lower_numbers_is_heard_at_once(agent: AgentProcess) -> None:
+    """Judged with packets of our own: Debian's baresip drops sound itself when its peer's SSRC changes."""
     with Peer(agent.port) as peer:
         peer.invite()
         leg = agent.event("MediaActive")["leg"]
@@ -213,7 +214,7 @@ def test_jitter_of_a_frame_loses_no_tone(agent: AgentProcess) -> None:
         peer.bye()
 
 
-def test_d05_egress_stays_even_beside_a_busy_python_thread(agents: Agents) -> None:
+def test_d05_j09_egress_stays_even_beside_a_busy_python_thread(agents: Agents) -> None:
     agent = agents(auto_answer=True, tone_hz=440)
     with Peer(agent.port) as peer:
         peer.invite()

@@ -58,7 +58,8 @@ def test_legs_take_turns(legs: list[str]) -> None:
     assert scheduler.take(0) is None
 
 
-def test_full_sheds_newest_preview_then_prepare_and_never_a_final() -> None:
+def test_f12_full_sheds_newest_preview_then_prepare_and_never_a_final() -> None:
+    """Nothing is taken, as while the engines are cold: what waits is bounded, and every loss is counted."""
     scheduler: Scheduler[str] = Scheduler(SMALL)
     fill(scheduler, "a", Priority.PREPARE, 2)
     fill(scheduler, "a", Priority.PREVIEW, 3)
