@@ -25,6 +25,7 @@ from gateway.sip.limits import REMEDY
 ANSWER_S = 90.0
 STOP_S = 20.0
 FIRST_RTP_PORT = 20_000
+BUSY_PEERS_PCT = 70.0  # of a core, for all peers together: beyond, their own lateness is what is measured
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -53,10 +54,17 @@ class MediaFigures:
     late_frames: int
     worst_callback_gap_ms: float
     callback_errors: int
+    peers_core_pct: float
+
+    @property
+    def void(self) -> bool:
+        """The peers were too busy to tell anything about the gateway (CASES L04)."""
+        return self.peers_core_pct > BUSY_PEERS_PCT
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {key: round(value, 3) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        found = {key: round(value, 3) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        return {**found, "void": self.void}
 
 
 class _Child:
@@ -140,9 +148,11 @@ async def bench_media(legs: int, seconds: float, say: Callable[[str], None] = la
                 raise MediaBenchFailed(f"only {up['established']} of {legs} calls stood: {', '.join(up['refused'])}")
             before = await host.ask()
             say(f"measuring for {seconds:g} s")
-            cpu_s, began_s = _cpu_s(host.pid), time.monotonic()
+            cpu_s, peers_s, began_s = _cpu_s(host.pid), _cpu_s(swarm.pid), time.monotonic()
             heard = await swarm.ask(seconds + ANSWER_S)
-            core_pct = 100 * (_cpu_s(host.pid) - cpu_s) / (time.monotonic() - began_s)
+            pct_per_s = 100 / (time.monotonic() - began_s)
+            core_pct = pct_per_s * (_cpu_s(host.pid) - cpu_s)
+            peers_core_pct = pct_per_s * (_cpu_s(swarm.pid) - peers_s)
             after = await host.ask()
     return MediaFigures(
         legs=legs,
@@ -156,6 +166,7 @@ async def bench_media(legs: int, seconds: float, say: Callable[[str], None] = la
         late_frames=int(after["late_frames"] - before["late_frames"]),
         worst_callback_gap_ms=float(after["worst_gap_ms"]),
         callback_errors=int(after["callback_errors"]),
+        peers_core_pct=peers_core_pct,
     )
 
 

@@ -28,6 +28,9 @@ def media(
         typer.echo(f"gateway: the bench failed: {error}", err=True)
         raise typer.Exit(1) from None
     typer.echo(json.dumps(found.as_json()) if as_json else _words(found))
+    if found.void:
+        typer.echo("gateway: void: the simulated peers themselves were too busy; measure with fewer legs", err=True)
+        raise typer.Exit(1)
 
 
 def _words(found: MediaFigures) -> str:
@@ -38,6 +41,7 @@ def _words(found: MediaFigures) -> str:
             f"gap between them  p50 {found.gap_p50_ms:.1f}, p99 {found.gap_p99_ms:.1f}, "
             f"p99.9 {found.gap_p999_ms:.1f}, longest {found.gap_max_ms:.1f} ms",
             f"CPU               {found.core_pct:.1f} % of a core, {found.core_pct_per_leg:.3f} % a leg",
+            f"CPU of the peers  {found.peers_core_pct:.1f} % of a core",
             f"memory            {found.rss_mb:.1f} MB",
             f"late frames       {found.late_frames}; longest time between two callbacks of a leg "
             f"{found.worst_callback_gap_ms:.1f} ms",

@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+from dataclasses import fields
 
 import pytest
+from typer.testing import CliRunner
 
-from gateway.bench.media_bench import MediaBenchFailed, bench_media, free_rtp_range
+from gateway.bench.media_bench import MediaBenchFailed, MediaFigures, bench_media, free_rtp_range
 from gateway.bench.swarm import figures
+from gateway.cli import bench_media as bench_media_command
+from gateway.cli.app import app
 
 MS = 1_000_000
 
@@ -24,6 +29,23 @@ def test_figures_of_even_and_of_late_packets() -> None:
     assert found["gap_p50_ms"] == pytest.approx(20)
     assert found["gap_max_ms"] == pytest.approx(45)
     assert figures([[], []])["gap_p99_ms"] == 0.0
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("peers_core_pct", "void"), [(69.0, False), (71.0, True)])
+def test_l04_a_run_whose_peers_were_too_busy_is_void(
+    monkeypatch: pytest.MonkeyPatch, peers_core_pct: float, void: bool
+) -> None:
+    figure = dict.fromkeys((field.name for field in fields(MediaFigures)), 1.0) | {"peers_core_pct": peers_core_pct}
+    found = MediaFigures(**figure)  # type: ignore[arg-type]
+
+    async def measured(*_: object, **__: object) -> MediaFigures:
+        return found
+
+    monkeypatch.setattr(bench_media_command, "bench_media", measured)
+    done = CliRunner().invoke(app, ["bench", "media", "--json"])
+    assert json.loads(done.stdout)["void"] is void
+    assert (done.exit_code == 1, "void" in done.stderr) == (void, void)
 
 
 @pytest.mark.unit
@@ -45,6 +67,7 @@ def test_a8_l07_four_legs_send_fifty_packets_a_second_each_and_their_cost_is_mea
     assert found["callback_errors"] == 0
     assert 0 < found["core_pct_per_leg"] < 25
     assert 20 < found["rss_mb"] < 300
+    assert found["peers_core_pct"] > 0 and not found["void"]
 
 
 @pytest.mark.sip

@@ -202,7 +202,8 @@ def test_memory_figures_of_growth() -> None:
 # --- tail -----------------------------------------------------------------------------------------------------------
 
 
-def test_s4_4_a_tail_row_counts_what_a_wrong_tail_causes() -> None:
+def test_s4_4_e07_a_tail_row_counts_what_a_wrong_tail_causes() -> None:
+    """A last word that is missed, words that nobody said, sentences that run together."""
     placed = (
         Placed("p", "press the pound key", 0, 2 * S),
         Placed("q", "thank you all", 3 * S, 4 * S),

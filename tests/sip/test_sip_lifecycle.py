@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import statistics
 import threading
@@ -57,7 +56,7 @@ def test_d13_a_call_with_sound_touches_no_sound_device(agents: Agents) -> None:
         opened = []
         for link in Path(f"/proc/{agent.process.pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                opened.append(os.readlink(link))
+                opened.append(str(link.readlink()))
         assert opened and not [path for path in opened if path.startswith("/dev/snd")]
         peer.bye()
 

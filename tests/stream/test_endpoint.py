@@ -119,7 +119,7 @@ def test_speech_that_begins_in_the_last_frame_of_the_pause_goes_on() -> None:
     assert end.speech_end == 35 * FRAME
 
 
-def test_s4_4_weak_final_frame_stays_inside_a_short_tail() -> None:
+def test_s4_4_e07_weak_final_frame_stays_inside_a_short_tail() -> None:
     endpointer = Endpointer(EndpointPlan(keep_tail_ms=40))
     (end,) = ends(play(endpointer, "S" * 10 + "." * 5 + "S" + "." * 20))
     assert end.end_sample == 16 * FRAME
