@@ -346,7 +346,8 @@ def _view(call_id: str, record: Mapping[str, Any], state: str, gateway: str) -> 
 
 
 def _statistics(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {"directions": record["directions"], "parties": record["parties"]}
+    told = ("directions", "parties", "controls", "safety_mode", "transfers")
+    return {key: record[key] for key in told if key in record}  # an older gateway does not know all of them
 
 
 def _refusal(ending: Ending) -> Problem:

@@ -136,6 +136,7 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     assert (there.voice, back.voice) == (None, "mia")
     assert "Acme" in there.lexicon.hotwords
     assert call.b_to_a.paused
+    assert {"controls", "safety_mode"} <= changed.json()["statistics"].keys()
     assert call.safety.wish == "off" and not changed.json()["a"]["safety_words"]
     assert call.a.playout.statistics()["tempo"] == 1.2
     assert call.b.playout.statistics()["original"]["on"]
