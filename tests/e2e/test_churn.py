@@ -78,7 +78,7 @@ def test_the_gateway_still_takes_a_call_afterwards(site: Site) -> None:
             await b.wait("established", timeout_s=30)
             await asyncio.sleep(0.5)
             b.send("hangup")
-            await a.wait("ended", timeout_s=20)
+            await a.wait("ended", timeout_s=30)
             return str((await site.ended(since))["reason"])
 
     assert site.run(work()) == "callee-hung-up"

@@ -77,7 +77,7 @@ def test_a3_c4_click_to_call_is_watched_changed_and_ended_over_http(plain: Site,
             await say(b, "vm-whichbox", work, told, 3)
             said = (await api.get(f"/v1/calls/{call_id}/transcript.json")).raise_for_status().json()
             (await api.delete(f"/v1/calls/{call_id}")).raise_for_status()
-            await b.wait("ended", timeout_s=20)
+            await b.wait("ended", timeout_s=30)
             await asyncio.wait_for(following, 20)
             metrics = (await api.get("/metrics")).text
             return changed, said, metrics, call_id

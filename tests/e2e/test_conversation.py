@@ -141,7 +141,7 @@ def test_b12_b19_speech_from_the_ack_on_and_a_hang_up_on_the_last_word(
         since = site.position()
         async with site.two_phones() as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
-            await a.wait("established", timeout_s=20)
+            await a.wait("established", timeout_s=30)
             a.send("play", file=str(prompt(opening, work)), id="opening")
             await b.wait("established", timeout_s=30)
             await site.spoken(since, 1)
@@ -151,7 +151,7 @@ def test_b12_b19_speech_from_the_ack_on_and_a_hang_up_on_the_last_word(
             await asyncio.sleep(max(0.0, said["last_ns"] / 1e9 + 0.2 - time.monotonic()))
             hung_up_ns = time.monotonic_ns()
             a.send("hangup")
-            await a.wait("ended", timeout_s=10)
+            await a.wait("ended", timeout_s=30)
             gone = await b.wait("ended", timeout_s=30)
             return hung_up_ns, gone["at_ns"], await b.capture(work / "b.npz"), await site.ended(since)
 

@@ -194,7 +194,7 @@ def test_f13_a_callee_who_hangs_up_in_mid_sentence_ends_the_call_cleanly(plain: 
             await asyncio.sleep(1.5)
             b.send("hangup")
             hung_up_ns = time.monotonic_ns()
-            gone = await a.wait("ended", timeout_s=20)
+            gone = await a.wait("ended", timeout_s=30)
             ended = await site.ended(since)
             return gone, ended, site.ends(since), (gone["at_ns"] - hung_up_ns) / 1e9
 
@@ -216,7 +216,7 @@ def test_both_hang_up_at_once(plain: Site, work: Path) -> None:
             await asyncio.sleep(1)
             for phone in (a, b):
                 phone.send("hangup")
-            endings = [await phone.wait("ended", timeout_s=20) for phone in (a, b)]
+            endings = [await phone.wait("ended", timeout_s=30) for phone in (a, b)]
             await site.ended(since)
             await asyncio.sleep(0.5)
             site.gateway.read_events()
@@ -242,10 +242,10 @@ def test_c9_sigterm_with_a_live_call_drains_and_leaves_nobody_behind(plain: Site
             os.kill(site.gateway.pid, signal.SIGTERM)
             await asyncio.sleep(0.3)
             late.send("call", uri=site.gateway.uri("7001"))
-            refused = await late.wait("ended", timeout_s=10)
+            refused = await late.wait("ended", timeout_s=30)
             await site.done(since, 1, 20)
             a.send("hangup")
-            await b.wait("ended", timeout_s=20)
+            await b.wait("ended", timeout_s=30)
             ended = await site.ended(since)
             code = await site.gateway.wait_end(20)
             return code, refused, ended, await until_gone(family, 5), site.utterances(since)

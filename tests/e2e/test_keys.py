@@ -32,7 +32,7 @@ async def dialled(phone: PhoneProcess, uri: str) -> None:
     for _ in range(45):
         since = phone.position
         phone.send("call", uri=uri)
-        came = await phone.wait("established", "ended", timeout_s=15, since=since)
+        came = await phone.wait("established", "ended", timeout_s=30, since=since)
         if came["event"] == "established":
             return
         assert came["code"] == 503
@@ -57,9 +57,9 @@ def test_a2_k07_from_the_menu_to_an_interpreted_call(site: Site, engines: Engine
         since = site.position()
         async with site.two_phones(quiet_ms=1500) as (a, b):
             await dialled(a, site.gateway.uri("7000"))
-            await a.wait("sound_ended", timeout_s=20, since=a.position)  # it has offered its languages
+            await a.wait("sound_ended", timeout_s=30, since=a.position)  # it has offered its languages
             a.send("play", file=str(spoken(engines, "Português.", "pt", work)), id="choice")
-            await a.wait("sound_started", timeout_s=20, since=a.position)  # it asks for the number
+            await a.wait("sound_started", timeout_s=30, since=a.position)  # it asks for the number
             a.send("dtmf", digits=NUMBER)
             await a.wait("sound_ended", timeout_s=30, since=a.position)  # and is cut off
             read = await a.wait("sound_ended", timeout_s=60, since=a.position)  # the number, behind the pause

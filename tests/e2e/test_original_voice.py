@@ -26,7 +26,7 @@ def test_a9_the_original_is_heard_at_once_and_interpreted_once(plain: Site, work
         since = site.position()
         async with site.two_phones(quiet_ms=700) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
-            await a.wait("established", timeout_s=20)
+            await a.wait("established", timeout_s=30)
             await b.wait("established", timeout_s=30)
             await site.phase(since, "bridged")
             before = b.position

@@ -152,7 +152,7 @@ def test_a_sipp_caller_is_understood_by_the_called_party(site: Site, engines: En
             async with running(*command, cwd=work) as caller:
                 record = await translation_heard(site, b, since)
                 b.send("hangup")
-                await b.wait("ended", timeout_s=10)
+                await b.wait("ended", timeout_s=30)
                 code = await asyncio.wait_for(caller.wait(), 15)
                 await site.ended(since)
             return record, await b.capture(work / "b.npz"), code
@@ -175,7 +175,7 @@ def test_a_sipp_callee_is_understood_by_the_caller(site: Site, engines: Engines,
             a.send("call", uri=site.gateway.uri("7002"))  # a Portuguese speaker calls an English one
             record = await translation_heard(site, a, since)
             a.send("hangup")
-            await a.wait("ended", timeout_s=10)
+            await a.wait("ended", timeout_s=30)
             code = await asyncio.wait_for(callee.wait(), 15)
             await site.ended(since)
             return record, await a.capture(work / "a.npz"), code
@@ -200,7 +200,7 @@ def test_a_baresip_caller_is_understood_and_hears_the_disclosure(site: Site, eng
             async with running(*command, cwd=work) as caller:
                 record = await translation_heard(site, b, since)
                 b.send("hangup")
-                await b.wait("ended", timeout_s=10)
+                await b.wait("ended", timeout_s=30)
                 await site.ended(since)
                 await _quit(caller)
             return record, await b.capture(work / "b.npz")

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.
 async def refused(site: Site, number: str, **options: Any) -> dict[str, Any]:
     async with PhoneProcess(user="a", **options) as a:
         a.send("call", uri=site.gateway.uri(number))
-        return await a.wait("ended", timeout_s=15)
+        return await a.wait("ended", timeout_s=30)
 
 
 def test_a22_an_unknown_number_is_404(site: Site) -> None:
@@ -36,7 +36,7 @@ def test_a_trusted_trunk_may_name_the_languages(site: Site) -> None:
         since = site.position()
         async with site.two_phones() as (a, b):
             a.send("call", uri=site.gateway.uri("7001"), headers={"X-Translate": "pt-en"})
-            await b.wait("established", timeout_s=20)
+            await b.wait("established", timeout_s=30)
             a.send("hangup")
             ended = await site.ended(since)
         return ended, site.gateway.events[since:]
@@ -52,7 +52,7 @@ def test_a_nonsense_language_header_is_refused(site: Site) -> None:
     async def work() -> dict[str, Any]:
         async with PhoneProcess(user="a") as a:
             a.send("call", uri=site.gateway.uri("7001"), headers={"X-Translate": "english"})
-            return await a.wait("ended", timeout_s=15)
+            return await a.wait("ended", timeout_s=30)
 
     assert site.run(work())["code"] == 488
 
@@ -65,10 +65,10 @@ def test_a_callee_who_refuses_is_told_to_the_caller_in_words(site: Site, work: P
         since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
-            await b.wait("incoming", timeout_s=20)
+            await b.wait("incoming", timeout_s=30)
             rejected_ns = time.monotonic_ns()
             b.send("reject", code=code)
-            gone = await a.wait("ended", timeout_s=20)
+            gone = await a.wait("ended", timeout_s=30)
             heard = (await a.capture(work / "a.npz")).received
             last = last_above(heard, rejected_ns, gone["at_ns"])
             return await site.ended(since), gone, (last.at_ns - rejected_ns) / 1e9 if last else 0.0
@@ -84,9 +84,9 @@ def test_a_callee_who_does_not_answer_is_given_up_and_cancelled(site: Site) -> N
         since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
-            await b.wait("incoming", timeout_s=20)
-            cancelled = await b.wait("ended", timeout_s=20)
-            await a.wait("ended", timeout_s=20)
+            await b.wait("incoming", timeout_s=30)
+            cancelled = await b.wait("ended", timeout_s=30)
+            await a.wait("ended", timeout_s=30)
             return await site.ended(since), cancelled
 
     ended, cancelled = site.run(work())
@@ -111,9 +111,9 @@ def test_a05_a_caller_who_gives_up_cancels_the_callee(site: Site) -> None:
         since = site.position()
         async with site.two_phones(answer_after_ms=None) as (a, b):
             a.send("call", uri=site.gateway.uri("7001"))
-            await b.wait("incoming", timeout_s=20)
+            await b.wait("incoming", timeout_s=30)
             a.send("hangup")
-            gone = await b.wait("ended", timeout_s=10)
+            gone = await b.wait("ended", timeout_s=30)
             return await site.ended(since), gone
 
     ended, gone = site.run(work())
@@ -128,11 +128,11 @@ def test_a11_the_third_call_is_refused_before_it_is_answered(site: Site) -> None
         since = site.position()
         async with site.two_phones() as (a, b), PhoneProcess(user="c") as c, PhoneProcess(user="d") as d:
             a.send("call", uri=site.gateway.uri("7001"))
-            await b.wait("established", timeout_s=20)
+            await b.wait("established", timeout_s=30)
             c.send("call", uri=site.gateway.uri("7001"))  # B is busy now: this one waits in its announcement
-            await c.wait("established", timeout_s=10)
+            await c.wait("established", timeout_s=30)
             d.send("call", uri=site.gateway.uri("7001"))
-            refusal = await d.wait("ended", timeout_s=10)
+            refusal = await d.wait("ended", timeout_s=30)
             alive = not a.find("ended")
             a.send("hangup")
             c.send("hangup")
