@@ -31,6 +31,10 @@ REDIS_TIMEOUT_S = 3.0
 """Of the plain gateway: no machine is so busy that a wait for Redis could be taken for its business."""
 
 
+FIFTY_PPS = pytest.approx(50.0, abs=0.5)
+"""A8 over a whole call. Where two gateways load models, the kernel may keep a clock thread waiting for a few ticks."""
+
+
 def require_models() -> None:
     """Skip, naming the command, where the bundle is not there."""
     loaded = load_settings(None, os.environ)

@@ -19,7 +19,7 @@ from gateway.bench.phone_process import PhoneProcess
 from gateway.bench.processes import alive, command, redis_client, redis_server, until_gone, workers
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words, wer
-from tests.e2e.conftest import REDIS_TIMEOUT_S, Site
+from tests.e2e.conftest import FIFTY_PPS, REDIS_TIMEOUT_S, Site
 from tests.e2e.sounds import SAID, first_and_last, heard_between, prompt, read_back
 
 pytestmark = [pytest.mark.sip, pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -44,7 +44,7 @@ async def say(phone: PhoneProcess, name: str, work: Path) -> dict[str, Any]:
 
 def check_undisturbed(heard: Capture) -> None:
     """A8: packets at 50 a second, none missing, no hole, whatever happened inside the gateway."""
-    assert packet_rate(heard.received).overall_pps == pytest.approx(50.0, abs=0.1)
+    assert packet_rate(heard.received).overall_pps == FIFTY_PPS
     spacing = delivery(heard.received)
     assert (spacing.lost, spacing.duplicate) == (0, 0)
     assert spacing.gap_max_ms < LONGEST_GAP_MS
@@ -178,7 +178,7 @@ def test_f09_words_of_two_calls_never_cross(plain: Site, engines: Engines, work:
         text = read_back(engines, pcm, "pt").text
         assert wer(record["target_text"], text, "pt") <= 0.35, text
         heard[number] = set(normal_words(text, "pt"))
-        assert packet_rate(capture.received).overall_pps == pytest.approx(50.0, abs=0.1)
+        assert packet_rate(capture.received).overall_pps == FIFTY_PPS
     own = {number: {word for word in words if len(word) > 4} for number, words in heard.items()}
     assert not own["7001"] & own["7002"], heard
 
