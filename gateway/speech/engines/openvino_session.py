@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Opens ONNX models on OpenVINO, whose wide float convolutions are faster than ONNX Runtime's on a processor.
 
-A dynamically quantised model is given its float weights back first (`dequantize`), and its squares of sines are put in
-a form that vectorises (`sine_squares`), which takes some seconds. The result is kept beside the user's models and found
-again by the model's name, size and date; it can be deleted at any time. Where the processor multiplies bfloat16,
-OpenVINO does so by itself.
+A dynamically quantised model is given its float weights back first (`dequantize`), which takes some seconds. The
+result is kept beside the user's models and found again by the model's name, size and date; it can be deleted at any
+time. Where the processor multiplies bfloat16, OpenVINO does so by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ import openvino  # noqa: E402
 # Kernels are made for each new length of sentence. Measured: with thousands kept, 60 sentences left 1 GB behind and
 # were no faster; with none, memory stays flat, and a short piece takes a tenth longer; 200 cost 280 MB in all.
 _KERNELS_KEPT = "200"
-_MADE = 2  # raise it when a model is made in another way: what was kept is then made anew
 
 
 class OpenVinoSession:
@@ -57,7 +55,7 @@ class OpenVinoSession:
 def _float_model(model: Path) -> Path:
     """The model with float weights in OpenVINO's format, made when it is not there yet."""
     facts = model.stat()
-    name = hashlib.sha256(f"{_MADE}|{model.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(f"{model.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()[:16]
     folder = cache_dir() / "float"
     ready = folder / f"{model.stem}-{name}.xml"
     if ready.is_file() and ready.with_suffix(".bin").is_file():
@@ -65,11 +63,9 @@ def _float_model(model: Path) -> Path:
     import onnx  # noqa: PLC0415  # needed once for each model
 
     from gateway.speech.engines.dequantize import dequantized  # noqa: PLC0415
-    from gateway.speech.engines.sine_squares import with_fast_sine_squares  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     graph = openvino.Core().read_model(dequantized(onnx.load(model)).SerializeToString())
-    with_fast_sine_squares(graph)
     # several workers may do this at once: each writes its own, the weights are put in place first
     own = folder / f"{ready.stem}-{os.getpid()}.xml"
     openvino.save_model(graph, own, compress_to_fp16=True)
