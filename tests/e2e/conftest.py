@@ -69,7 +69,7 @@ class Site:
 
     async def ended(self, since: int) -> dict[str, Any]:
         """The next call-ended event behind position ``since`` of the event list."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 self.gateway.read_events()
                 for event in self.gateway.events[since:]:
@@ -79,7 +79,7 @@ class Site:
 
     async def phase(self, since: int, phase: str) -> dict[str, Any]:
         """The next change of a call's phase to ``phase`` behind a position."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 self.gateway.read_events()
                 for event in self.gateway.events[since:]:
