@@ -43,6 +43,9 @@ class CallEvents(Protocol):
     def call_referred(self, call: SipCall, code: int) -> None:
         """The peer tells of the address that we referred it to, or that it calls none (``code`` 300 and up)."""
 
+    def call_proceeds(self, call: SipCall) -> None:
+        """The peer has answered an INVITE of ours, if only with 100."""
+
     def call_sent(self, call: SipCall, destination: str) -> None:
         """An INVITE of ours went over UDP to ``host:port``."""
 
@@ -73,6 +76,15 @@ class Leg:
     media_ip: str = ""
     """What the peer's SDP names."""
     may_refer: Callable[[str], bool] | None = None
+    uri: str = ""
+    """Where an outgoing leg is dialled now."""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    """Extra ones of its INVITE."""
+    dialled_ns: int = 0
+    proceeds: bool = False
+    """Somebody has taken note of the INVITE."""
+    tried: set[tuple[str, int]] = field(default_factory=set)
+    """Hosts and ports that did not take the call."""
     successor: str = ""
     """Id of the leg that the peer referred us to."""
     rtp: dict[str, float] = field(default_factory=dict)
@@ -117,7 +129,11 @@ class SipCall(pj.Call):  # type: ignore[misc]  # pjsua2 has no types
     def _transaction(self, state: Any) -> None:
         self._bare_digit(state)
         tsx = state.tsx
-        if tsx.method == "INVITE" and tsx.role == pj.PJSIP_ROLE_UAC and tsx.state == pj.PJSIP_TSX_STATE_CALLING:
+        if tsx.method != "INVITE" or tsx.role != pj.PJSIP_ROLE_UAC:
+            return
+        if tsx.state == pj.PJSIP_TSX_STATE_PROCEEDING:
+            self._events.call_proceeds(self)
+        elif tsx.state == pj.PJSIP_TSX_STATE_CALLING:
             sent = tsx.lastTx
             if sent_over_udp(str(sent.wholeMsg)):
                 self._events.call_sent(self, str(sent.dstAddress))

@@ -8,13 +8,14 @@ question is enough, since SIP repeats it by itself over UDP, four times in 5 s. 
 and nobody at the same moment as by another gateway.
 
 A peer with several addresses is called at the first one that is up, as long as the one that was asked for is down. A
-peer of which nothing is up is called all the same: some never answer OPTIONS, and take calls.
+peer of which nothing is up is called all the same: some never answer OPTIONS, and take calls. And a call that one of
+its addresses does not take goes on to the next.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -81,6 +82,15 @@ class Pulse:
         self._due_ns = now_ns + int(pause_s * (0.9 + self._chance.random() / 10) * 1e9)
 
 
+_PREFERENCE = {Health.UP: 0, Health.UNKNOWN: 1, Health.DOWN: 2}
+
+
+def _at(uri: str, address: str) -> str:
+    """The same user at another address, with that one's transport."""
+    user, at, _ = uri.partition("@")
+    return f"{user}@{address.partition(':')[2]}" if at else address
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A trunk or a PBX: where it is asked and called, best first. ``every_s`` 0 never asks."""
@@ -99,6 +109,7 @@ class PeerWatch:
 
     def __init__(self, peers: Sequence[Peer], ask: Callable[[str], bool], chance: random.Random) -> None:
         self._ask = ask
+        self._addresses = [peer.addresses for peer in peers if peer.addresses]
         self._pulses = {
             peer.name: {address: Pulse(peer.every_s, chance) for address in peer.addresses}
             for peer in peers
@@ -131,18 +142,37 @@ class PeerWatch:
 
     def instead_of(self, uri: str) -> str:
         """The URI to call: the same, or at the peer's next address when that one is down and another is up."""
+        if self._health(uri) is not Health.DOWN:
+            return uri
+        other = self.after(uri, frozenset())
+        return other if other is not None and self._health(other) is Health.UP else uri
+
+    def after(self, uri: str, tried: Set[tuple[str, int]]) -> str | None:
+        """The URI at another address of the same peer, whose host and port were not tried; rather not one that is down.
+
+        None when there is none.
+        """
         target = peer_of(uri)
-        for pulses in self._pulses.values():
-            down = next(
-                (a for a, pulse in pulses.items() if pulse.health is Health.DOWN and peer_of(a) == target), None
-            )
-            if down is None:
-                continue
-            up = next((address for address, pulse in pulses.items() if pulse.health is Health.UP), None)
-            if up is not None:
-                user, at, _ = uri.partition("@")
-                return f"{user}@{up.partition(':')[2]}" if at else up
-        return uri
+        for addresses in self._addresses:
+            if target in map(peer_of, addresses):
+                others = [each for each in addresses if peer_of(each) != target and peer_of(each) not in tried]
+                others.sort(key=lambda each: _PREFERENCE[self._health(each)])
+                return _at(uri, others[0]) if others else None
+        return None
+
+    def refused(self, uri: str, now_ns: int) -> None:
+        """A call was not taken there: the address is down until it answers OPTIONS again."""
+        for name, pulses in self._pulses.items():
+            for address, pulse in pulses.items():
+                if peer_of(address) == peer_of(uri):
+                    before = pulse.health
+                    pulse.failed(now_ns)
+                    self._tell(name, address, pulse, before)
+
+    def _health(self, uri: str) -> Health:
+        target = peer_of(uri)
+        known = (pulse for pulses in self._pulses.values() for a, pulse in pulses.items() if peer_of(a) == target)
+        return next((pulse.health for pulse in known), Health.UNKNOWN)
 
     def statistics(self) -> dict[str, Any]:
         """By peer and address: health, last code, round trip."""

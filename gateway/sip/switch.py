@@ -51,8 +51,14 @@ from gateway.sip.message import (
 )
 from gateway.sip.port import LegPort, LegTap
 from gateway.sip.protocols import FrameSink, FrameSource
-from gateway.sip.qualify import Peer, PeerWatch
-from gateway.sip.registration import Extension, Registration, extension_account_config, registrar_networks
+from gateway.sip.qualify import ANSWER_NS, Peer, PeerWatch
+from gateway.sip.registration import (
+    Extension,
+    Registration,
+    extension_account_config,
+    peer_of,
+    registrar_networks,
+)
 from gateway.sip.rtpgate import RtpGate
 from gateway.sip.settings import SipSettings
 
@@ -62,6 +68,7 @@ OK = 200
 RINGING = 180
 BAD_REQUEST = 400
 TIMEOUT = 408
+CANCELLED = 487
 UNAVAILABLE = 503
 
 
@@ -182,19 +189,23 @@ class LegSwitch:
         if not is_safe_uri(uri):
             self._say(Ended(leg_id, BAD_REQUEST, "Not a SIP URI", by_remote=False))
             return
-        uri = self._watch.instead_of(uri)
         leg = self._add(leg_id, incoming=False)
-        leg.call = SipCall(self._account_for(uri), self)
-        leg.call.leg = leg
+        leg.uri, leg.headers = self._watch.instead_of(uri), self._checked(headers)
         self.counts["outgoing"] += 1
+        self._place(leg)
+
+    def _place(self, leg: Leg) -> None:
+        leg.call = SipCall(self._account_for(leg.uri), self)
+        leg.call.leg = leg
+        leg.dialled_ns = time.monotonic_ns()
         self._rest_if_needed()
         try:
-            leg.call.makeCall(uri, self._operation(0, self._checked(headers)))
+            leg.call.makeCall(leg.uri, self._operation(0, leg.headers))
         except pj.Error as error:
-            # makeCall may have told DISCONNECTED already; then the leg is gone and its end was said
-            if self._legs.get(leg_id) is leg:
+            # makeCall may have told DISCONNECTED already; then the leg is gone and its end was said, or waits for more
+            if self._legs.get(leg.id) is leg and leg.call is not None:
                 self._release(leg)
-                self._say(Ended(leg_id, UNAVAILABLE, f"Not placed: {error.reason}", by_remote=False))
+                self._say(Ended(leg.id, UNAVAILABLE, f"Not placed: {error.reason}", by_remote=False))
 
     def _account_for(self, uri: str) -> Any:
         """Who calls an address: the extension at a PBX of ours, which knows its password; else the gateway itself."""
@@ -234,6 +245,7 @@ class LegSwitch:
     def hangup(self, leg_id: str, code: int, headers: Mapping[str, str] | None) -> None:
         leg = self._find(leg_id)
         if leg is not None:
+            leg.unreachable = False  # nor is it to go elsewhere
             self._end(leg, code, self._checked(headers))
 
     def send_digits(self, leg_id: str, digits: str) -> None:
@@ -265,6 +277,7 @@ class LegSwitch:
             if called is not None and not (called.ringing_code or called.confirmed):
                 called.unreachable = True
                 self._end(called, 0, [])
+        self._look_after_dials(now_ns)
         sampled, unplaced = {}, []
         for leg in self._legs.values():
             if leg.call is not None and leg.media_index >= 0:
@@ -319,10 +332,12 @@ class LegSwitch:
             call.leg = None
             self._turned_away.discard(call)
             if leg is not None:
-                self._release(leg)
                 code, phrase = int(info.lastStatusCode), str(info.lastReason)
                 if leg.unreachable:
                     code, phrase = UNAVAILABLE, "Connection refused"
+                if self._goes_elsewhere(leg, code):
+                    return
+                self._release(leg)
                 # an answered leg ends with 408 when the ACK or the session refresh did not come: our BYE
                 by_remote = not (local or leg.ended_here or (code == TIMEOUT and (leg.incoming or leg.confirmed)))
                 self._say(Ended(leg.id, code, phrase, by_remote))
@@ -398,6 +413,10 @@ class LegSwitch:
         if call.leg is not None:
             self._say(ReferProgress(call.leg.id, code))
 
+    def call_proceeds(self, call: SipCall) -> None:
+        if call.leg is not None:
+            call.leg.proceeds = True
+
     def call_sent(self, call: SipCall, destination: str) -> None:
         ip, _, port = destination.rpartition(":")
         if call.leg is not None and not call.leg.incoming and port.isdigit():
@@ -411,6 +430,34 @@ class LegSwitch:
         self._watch.answered(address, code, time.monotonic_ns())
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _goes_elsewhere(self, leg: Leg, code: int) -> bool:
+        """A call ended that its peer's address did not take, and there is another one: the next tick dials that."""
+        refused = leg.unreachable or (not leg.ended_here and code in (TIMEOUT, UNAVAILABLE))
+        if leg.incoming or leg.confirmed or leg.ringing_code or self.closing or not refused:
+            return False
+        leg.tried.add(peer_of(leg.uri))
+        self._watch.refused(leg.uri, time.monotonic_ns())
+        other = self._watch.after(leg.uri, leg.tried)
+        if other is None:
+            return False
+        log.info("sip_call_goes_elsewhere", leg=leg.id, code=code)
+        self._gate.forget(leg.id)
+        self._knocks.forget(leg.id)
+        leg.release_media()
+        leg.call, leg.uri, leg.signalling_ip, leg.media_index = None, other, "", -1
+        leg.unreachable = leg.ended_here = leg.proceeds = False
+        return True
+
+    def _look_after_dials(self, now_ns: int) -> None:
+        """Dial those that go on to another address; leave an address that has said nothing, if there is another."""
+        for leg in [each for each in self._legs.values() if not (each.incoming or each.confirmed)]:
+            if leg.call is None:
+                self._place(leg)
+            elif not (leg.proceeds or leg.ended_here) and now_ns - leg.dialled_ns > ANSWER_NS:
+                leg.unreachable = self._watch.after(leg.uri, leg.tried | {peer_of(leg.uri)}) is not None
+                if leg.unreachable:
+                    self._end(leg, 0, [])
 
     def _rest_if_needed(self) -> None:
         """A call begins. Keep the library from more of them while it has no room for their sockets, even here in its
@@ -458,7 +505,9 @@ class LegSwitch:
         leg.ended_here = True
         leg.tap.set_active(False)
         call = leg.call
-        if call is None:
+        if call is None:  # between two addresses of its peer
+            self._release(leg)
+            self._say(Ended(leg.id, CANCELLED, "Request Terminated", by_remote=False))
             return
         try:
             call.hangup(self._operation(code if leg.incoming and not leg.confirmed else 0, headers))

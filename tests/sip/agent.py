@@ -124,6 +124,8 @@ class Driver:
                 t.get("trusted", False),
                 t.get("max_calls"),
                 Login(*t["login"]) if "login" in t else None,
+                tuple(t.get("addresses", ())),
+                t.get("ping_s", 60),
             )
             for t in given.get("trunks", [])
         )

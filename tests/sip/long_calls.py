@@ -104,27 +104,20 @@ def refreshed_by_us(agent: AgentProcess) -> None:
         assert peer.bye().code == 200
 
 
-def six_hundred_calls(_agent: AgentProcess) -> None:
+def nine_hundred_calls(_agent: AgentProcess) -> None:
     """D12: calls leave no thread and no file, and memory is flat after half a minute."""
-    command = [
-        sys.executable,
-        str(Path(__file__).with_name("churn.py")),
-        "--calls",
-        "600",
-        "--hold-s",
-        "0.25",
-        "--json",
-    ]
-    done = subprocess.run(["nice", *command], capture_output=True, text=True, check=False, timeout=240)
+    churn = str(Path(__file__).with_name("churn.py"))
+    command = ["nice", sys.executable, churn, "--calls", "900", "--hold-s", "0.2", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout)
     first, *_, second_last, last = told["samples"]  # a call that is just ending has two files
     for what in ("threads", "fds"):
         assert min(second_last[what], last[what]) <= first[what], told["samples"]
     counts = told["counts"]
-    assert (counts["incoming"], counts["ended"], counts["callback_errors"], told["exit"]) == (600, 600, 0, 0)
-    slope = told["slope_kb"]
-    assert slope < 3, f"{slope:.1f} KiB a call"  # 0.4 measured; a leaked call would be 10 and more
+    assert (counts["incoming"], counts["ended"], counts["callback_errors"], told["exit"]) == (900, 900, 0, 0)
+    slope = told["slope_kb"]  # 0.4 to 2 measured, with the allocator's steps; a leaked call is 10 and more
+    assert slope < 5, f"{slope:.1f} KiB a call"
 
 
 SCENARIOS: dict[str, tuple[Scenario, ...]] = {
@@ -133,7 +126,7 @@ SCENARIOS: dict[str, tuple[Scenario, ...]] = {
     "a08": (refreshed_once("INVITE"),),
     "a09": (refreshed_once("UPDATE"),),
     "a08-ours": (refreshed_by_us,),
-    "d12": (six_hundred_calls,),
+    "d12": (nine_hundred_calls,),
 }
 
 

@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pytest
 from sip_callee import Callee
@@ -134,6 +135,17 @@ class AgentProcess:
         if self.alive:
             self.tell("stop")
         return self.process.wait(timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            assert error is not None or self.stop() == 0, "".join(self.errors[-40:])
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         if self.alive:

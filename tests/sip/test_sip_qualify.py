@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,6 +31,8 @@ class Registrar:
         self.silent = False
         self.unanswered = 0
         self.options_code = 200
+        self.invite_code = 486
+        """What calls are answered; 0 not at all."""
         self.calls: list[Message] = []
         self._phone = Callee()
         self._over = threading.Event()
@@ -38,6 +42,10 @@ class Registrar:
     @property
     def uri(self) -> str:
         return f"sip:127.0.0.1:{self._phone.port}"
+
+    def distinct_calls(self) -> int:
+        """INVITEs, each counted once however often it was sent."""
+        return len({call.headers["call-id"] for call in self.calls})
 
     def _serve(self) -> None:
         while not self._over.is_set():
@@ -52,7 +60,8 @@ class Registrar:
                 self._phone.respond(message, self.options_code, "Here")
             elif message.first_line.startswith("INVITE"):
                 self.calls.append(message)
-                self._phone.respond(message, 486, "Busy Here")
+                if self.invite_code:
+                    self._phone.respond(message, self.invite_code, "Not Now")
 
     def __enter__(self) -> Self:
         return self
@@ -112,12 +121,40 @@ def calls_go_to_the_address_of_a_trunk_that_is_up(first: Registrar, second: Regi
         assert (len(first.calls), len(second.calls)) == (1, 1)
 
 
+def a_call_goes_on_to_the_next_address(first: Registrar, second: Registrar, first_rtp: int) -> None:
+    trunk = {"name": "carrier", "networks": ["192.0.2.1"], "addresses": [first.uri, second.uri], "ping_s": 0}
+    with AgentProcess(first_rtp, settings={"trunks": [trunk]}) as agent:
+        start = time.monotonic()
+        first.invite_code = 503
+        agent.tell("dial", leg="refused", uri=f"sip:8@{first.uri[4:]}", headers={"X-Call": "7"})
+        assert agent.event("Ended", leg="refused")["code"] == 486, "the second one's word counts"
+        assert time.monotonic() - start < 4
+        assert second.calls[-1].headers["x-call"] == "7"
+        first.invite_code = 0
+        agent.tell("dial", leg="silent", uri=f"sip:8@{first.uri[4:]}")
+        assert agent.event("Ended", 12, leg="silent")["code"] == 486
+        second.invite_code = 0
+        agent.tell("dial", leg="given-up", uri=f"sip:8@{first.uri[4:]}")
+        assert until(lambda: "given-up" in agent.statistics()["rtp"], 3)
+        agent.tell("hangup", leg="given-up")
+        assert not agent.event("Ended", leg="given-up")["by_remote"]
+        first.invite_code = second.invite_code = 503
+        calls = first.distinct_calls()
+        agent.tell("dial", leg="nobody", uri=f"sip:8@{second.uri[4:]}")
+        assert agent.event("Ended", leg="nobody")["code"] == 503, "each address is tried once"
+        assert first.distinct_calls() == calls + 1
+        assert agent.statistics()["legs"] == 0
+        assert sorted(each["leg"] for each in agent.events("Ended")) == ["given-up", "nobody", "refused", "silent"]
+
+
 def test_a4_a19_who_is_down_is_not_asked_for_more(worker_rtp: Iterator[int]) -> None:
-    rtp = next(worker_rtp), next(worker_rtp)
-    with Registrar() as one, Registrar() as other, Registrar() as third, Registrar() as fourth:
+    rtp = [next(worker_rtp) for _ in range(3)]
+    with ExitStack() as stack:
+        one = [stack.enter_context(Registrar()) for _ in range(6)]
         side_by_side(
-            registrar=lambda: a_silent_registrar_is_left_long_before_the_renewal(one, other, rtp[0]),
-            trunk=lambda: calls_go_to_the_address_of_a_trunk_that_is_up(third, fourth, rtp[1]),
+            registrar=lambda: a_silent_registrar_is_left_long_before_the_renewal(one[0], one[1], rtp[0]),
+            trunk=lambda: calls_go_to_the_address_of_a_trunk_that_is_up(one[2], one[3], rtp[1]),
+            call=lambda: a_call_goes_on_to_the_next_address(one[4], one[5], rtp[2]),
         )
 
 
@@ -165,5 +202,10 @@ def test_a_peer_of_which_nothing_is_up_is_called_all_the_same() -> None:
     assert watch.instead_of("sip:a:1") == "sip:b;transport=tcp"
     assert watch.instead_of("sip:7@a:2") == "sip:7@a:2"
     assert watch.instead_of("sip:7@c") == "sip:7@c"
+    assert watch.after("sip:7@c", set()) == "sip:7@d", "who is never asked is called all the same"
+    assert watch.after("sip:7@c", {("d", 5060)}) is None
+    assert watch.after("sip:7@elsewhere", set()) is None
+    watch.refused("sip:7@b;transport=tcp", 3 * S)
+    assert watch.statistics()["one"]["sip:b;transport=tcp"]["health"] == "down"
     watch.answered("sip:elsewhere", 200, 3 * S)
     assert list(watch.statistics()) == ["one"]
