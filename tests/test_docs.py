@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -18,9 +19,12 @@ import typer
 import yaml
 
 from gateway.api.app import build_app
+from gateway.api.shapes import CallChange, CallOrder, TransferOrder
 from gateway.api.tokens import ROLES
 from gateway.call import termination
+from gateway.call.dialplan import load_dialplan
 from gateway.call.events import KINDS
+from gateway.call.glossary_document import read_document
 from gateway.call.star_codes import CONTROLS
 from gateway.call.states import mermaid
 from gateway.cli.app import app
@@ -189,6 +193,35 @@ def test_every_example_of_settings_can_be_used() -> None:
     assert len(settings) >= 4
     for one in settings:
         Settings.model_validate(one)
+    trunks = [trunk for one in examples if isinstance(one, list) for trunk in one]
+    assert trunks
+    for trunk in trunks:
+        Trunk.model_validate(trunk)
+
+
+def test_every_example_of_a_dial_plan_and_of_terms_can_be_used(tmp_path: Path) -> None:
+    plan, terms = tmp_path / "plan.yaml", 0
+    for path in PAGES:
+        for text in blocks(path, "yaml"):
+            if text.startswith("routes:"):
+                plan.write_text(text, encoding="utf-8")
+                assert load_dialplan(plan).routes
+        for text in blocks(path, "json"):
+            read_document(json.loads(text))
+            terms += 1
+    assert plan.exists() and terms
+
+
+def test_every_example_of_a_request_can_be_sent() -> None:
+    orders = [
+        (found[1], found[2])
+        for text in blocks(DOCS / "api.md", "")
+        for found in re.finditer(r"(/v1/calls\S*) -d '(.*?)'", text, re.DOTALL)
+    ]
+    shapes = {"/v1/calls": CallOrder, "/v1/calls/ID": CallChange, "/v1/calls/ID/transfer": TransferOrder}
+    assert {path for path, _ in orders} == set(shapes)
+    for path, order in orders:
+        shapes[path].model_validate_json(order)
 
 
 # --- what programs and people meet
