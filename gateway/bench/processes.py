@@ -14,6 +14,9 @@ from redis import Redis
 from gateway.bench.gateway_process import GatewayProcess, children
 
 
+_PATIENCE_S = 30.0  # an hour of measuring is not given up for a server that a busy machine holds up
+
+
 def command(pid: int) -> list[str]:
     """The command line of a process; empty for one that is gone, or only its name is left."""
     with contextlib.suppress(OSError):
@@ -48,7 +51,7 @@ def redis_client(pid: int) -> Redis:
     """A client of an embedded server."""
     words = " ".join(command(pid)).replace(":", " ").split()  # the server writes its socket into its name
     socket = next(word for word in words if word.endswith("/socket"))
-    return Redis(unix_socket_path=socket, decode_responses=True, socket_timeout=2)
+    return Redis(unix_socket_path=socket, decode_responses=True, socket_timeout=_PATIENCE_S)
 
 
 def redis_keys(gateway: GatewayProcess) -> int:
