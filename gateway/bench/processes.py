@@ -13,7 +13,6 @@ from redis import Redis
 
 from gateway.bench.gateway_process import GatewayProcess, children
 
-
 _PATIENCE_S = 30.0  # an hour of measuring is not given up for a server that a busy machine holds up
 
 
