@@ -160,8 +160,8 @@ class PeerWatch:
                 return _at(uri, others[0]) if others else None
         return None
 
-    def refused(self, uri: str, now_ns: int) -> None:
-        """A call was not taken there: the address is down until it answers OPTIONS again."""
+    def silent(self, uri: str, now_ns: int) -> None:
+        """Nobody took note of a call there: the address is down until it answers OPTIONS again."""
         for name, pulses in self._pulses.items():
             for address, pulse in pulses.items():
                 if peer_of(address) == peer_of(uri):

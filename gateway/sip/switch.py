@@ -437,7 +437,8 @@ class LegSwitch:
         if leg.incoming or leg.confirmed or leg.ringing_code or self.closing or not refused:
             return False
         leg.tried.add(peer_of(leg.uri))
-        self._watch.refused(leg.uri, time.monotonic_ns())
+        if leg.unreachable:  # a 503 may be about this one call
+            self._watch.silent(leg.uri, time.monotonic_ns())
         other = self._watch.after(leg.uri, leg.tried)
         if other is None:
             return False

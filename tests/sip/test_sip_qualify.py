@@ -205,7 +205,7 @@ def test_a_peer_of_which_nothing_is_up_is_called_all_the_same() -> None:
     assert watch.after("sip:7@c", set()) == "sip:7@d", "who is never asked is called all the same"
     assert watch.after("sip:7@c", {("d", 5060)}) is None
     assert watch.after("sip:7@elsewhere", set()) is None
-    watch.refused("sip:7@b;transport=tcp", 3 * S)
+    watch.silent("sip:7@b;transport=tcp", 3 * S)
     assert watch.statistics()["one"]["sip:b;transport=tcp"]["health"] == "down"
     watch.answered("sip:elsewhere", 200, 3 * S)
     assert list(watch.statistics()) == ["one"]
