@@ -19,7 +19,7 @@ import typer
 import yaml
 
 from gateway.api.app import build_app
-from gateway.api.shapes import CallChange, CallOrder, TransferOrder
+from gateway.api.shapes import CallChange, CallOrder, PartyChange, TransferOrder
 from gateway.api.tokens import ROLES
 from gateway.call import termination
 from gateway.call.dialplan import load_dialplan
@@ -100,6 +100,12 @@ def anchors(page: Path) -> set[str]:
 def test_every_table_can_be_read(path: Path) -> None:
     rows = [line for line in text_of(path).splitlines() if line.startswith("|")]
     assert [cell for row in rows for cell in re.split(r"(?<!\\)\|", row) if len(cell) > LONGEST_CELL] == []
+
+
+@EACH_PAGE
+def test_no_code_is_broken_over_two_lines(path: Path) -> None:
+    """It could not be searched for, nor checked here."""
+    assert [line for line in prose(path).splitlines() if line.count("`") % 2] == []
 
 
 def test_every_page_is_linked_from_the_first_one() -> None:
@@ -222,6 +228,8 @@ def test_every_example_of_a_request_can_be_sent() -> None:
     assert {path for path, _ in orders} == set(shapes)
     for path, order in orders:
         shapes[path].model_validate_json(order)
+    named = set(spans(prose(DOCS / "api.md")))
+    assert {*CallChange.model_fields, *PartyChange.model_fields} <= named
 
 
 # --- what programs and people meet
