@@ -8,6 +8,7 @@ be killed, and stands again for the next test. A test that asks for neither may 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ import pytest
 from gateway.bench.gateway_process import GatewayProcess, free_port
 from gateway.bench.phone_process import PhoneProcess
 from gateway.bench.processes import alive
-from gateway.runtime import engine_spec, make_engines, model_store
+from gateway.runtime import engine_spec, make_engines, model_store, prompt_book
 from gateway.settings import load_settings
 from gateway.speech.errors import SpeechError
 from gateway.speech.jobs import Recognition, RecognizeTask
@@ -144,6 +145,7 @@ def site(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> It
         environ={"GATEWAY__SIP__TRUNKS": TRUSTED, "GATEWAY__DIALPLAN__RING_TIMEOUT_S": "3"},
     )
     runner.run(gateway.__aenter__())
+    runner.run(_prompts_made())
     yield Site(gateway, b_port, lambda work: runner.run(_await(work)))
     runner.run(gateway.__aexit__(None, None, None))
 
@@ -176,6 +178,15 @@ def standing(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -
 def plain(standing: Callable[[], Site]) -> Site:
     """A gateway that says nothing of its own: 7001 leads to telephone B, 7002 to telephone C, both en→pt."""
     return standing()
+
+
+async def _prompts_made() -> None:
+    """On a fresh machine a gateway that has nothing to do makes its prompts, for a minute: no time to measure it."""
+    book = prompt_book(load_settings(None, os.environ))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(200):
+            while await book.missing():  # noqa: ASYNC110 - files that another process makes
+                await asyncio.sleep(1)
 
 
 async def _await(work: Awaitable[Any]) -> Any:
