@@ -3,12 +3,14 @@
 
 In consecutive mode nothing is spoken before the sentence is over. But its first words are known long before that, and
 their translation often begins as the whole sentence's does. So the first piece of it is synthesized on suspicion. When
-the final translation begins with just these words, sound is there at once; if not, nobody heard of the guess.
+the final translation begins with just these words, sound is there at once; if not, nobody heard of the guess. A comma
+more or less in between is no other word.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -21,6 +23,8 @@ from gateway.speech.protocols import SpeechService
 from gateway.stream.words import Word, written
 
 PAUSES = tuple(",;:.!?…–—，、；：。！？،؛؟।")
+ENDS = tuple(".!?…。！？؟।")
+_WORDS = re.compile(r"\S+")
 LEAST_WORDS = 3  # of the source: fewer say too little about how the translation begins
 MOST_CHARS = 32  # about two seconds: time enough for any voice to make what follows
 MOST_TRIES = 3  # pieces made per utterance; another one when more text has changed the beginning
@@ -52,14 +56,15 @@ class Ahead:
             self._task = asyncio.create_task(self._make(known), name=f"ahead-{self._leg}")
 
     async def take(self, translation: str) -> tuple[str, Speech] | None:
-        """The piece that the translation begins with, and its sound; waits for one that is being made."""
+        """What of the translation's beginning is made, and its sound; waits for one that is being made."""
         self._stopped = True
-        if self._making is not None and self._task is not None and _begins(translation, self._making):
+        if self._making is not None and self._task is not None and beginning_said(translation, self._making):
             await asyncio.wait({self._task})
         for piece in sorted(self._pieces, key=len, reverse=True):
-            if _begins(translation, piece):
+            said = beginning_said(translation, piece)
+            if said:
                 self._counts["ahead_taken"] += 1
-                return piece, self._pieces[piece]
+                return said, self._pieces[piece]
         self._counts["ahead_missed"] += bool(self._pieces)
         return None
 
@@ -76,7 +81,7 @@ class Ahead:
             plain = await Route(plan.source, plan.target, self._translated).whole(known)
             text = plan.lexicon.terms.apply(known, plain.text).text
             piece = beginning(text, plan.target, min(plan.first_chars, MOST_CHARS))
-            if piece is None or self._stopped or any(_begins(text, made) for made in self._pieces):
+            if piece is None or self._stopped or any(beginning_said(text, made) for made in self._pieces):
                 return
             if plan.first_chars > MOST_CHARS and not piece.endswith(PAUSES):
                 return  # so quick a voice is not worth a cut where nobody would pause
@@ -98,6 +103,21 @@ class Ahead:
         return done.result.texts
 
 
-def _begins(text: str, piece: str) -> bool:
-    """True when the text begins with the piece as whole words."""
-    return text == piece or text.startswith(f"{piece} ")
+def beginning_said(text: str, piece: str) -> str:
+    """The beginning of the text that a piece says: the same words, whatever commas stand between them; "" for none.
+
+    A piece that ends like a sentence is none where the text goes on: one hears that it is over.
+    """
+    if text == piece:
+        return text
+    words, own = list(_WORDS.finditer(text)), piece.split()
+    if not own or len(own) > len(words):
+        return ""
+    same = all(_bare(match[0]) == _bare(word) for match, word in zip(words, own, strict=False))
+    last = words[len(own) - 1]
+    over = own[-1].endswith(ENDS) and not last[0].endswith(ENDS)
+    return text[: last.end()] if same and not over else ""
+
+
+def _bare(word: str) -> str:
+    return word.rstrip("".join(PAUSES)) or word

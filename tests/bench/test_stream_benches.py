@@ -29,9 +29,10 @@ S = 8000
 
 
 def buzz(seconds: float) -> Prompt:
-    """Passes for speech with a voice detector: a buzz with the rhythm of syllables."""
+    """Passes for speech with a voice detector: a buzz with the rhythm of syllables and a pitch that is not held."""
     time = np.arange(round(seconds * S)) / S
-    tone = sum(np.sin(2 * np.pi * 130.0 * n * time) / n for n in range(1, 20)) * np.sin(np.pi * 4 * time) ** 2
+    phase = 2 * np.pi * np.cumsum(130 + 12 * np.sin(2 * np.pi * 2 * time)) / S
+    tone = sum(np.sin(phase * n) / n for n in range(1, 20)) * np.sin(np.pi * 4 * time) ** 2
     return Prompt(f"buzz-{seconds}", "alpha beta gamma", (tone * 6000).astype(np.int16))
 
 

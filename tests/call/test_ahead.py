@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.call.ahead import Ahead
+from gateway.call.ahead import Ahead, beginning_said
 from gateway.call.interpretation import Interpretation
 from gateway.call.plan import DirectionPlan
 from gateway.speech.jobs import (
@@ -61,6 +61,29 @@ def test_the_beginning_is_made_with_low_priority_and_taken() -> None:
         assert counts["ahead_taken"] == 1
 
     run(work())
+
+
+@pytest.mark.parametrize(
+    ("text", "piece", "said"),
+    [
+        ("Por favor, adicione o número.", "Por favor adicione", "Por favor, adicione"),
+        ("Por favor adicione o número.", "Por favor,", "Por favor"),
+        ("Sinto muito.", "Sinto muito", "Sinto muito."),
+        ("Sinto muito.", "Sinto muito.", "Sinto muito."),
+        ("Sinto muito, senhor.", "Sinto muito.", ""),  # one hears that it is over
+        ("Não há mais entradas", "Não há entradas", ""),
+        ("São 20 euros", "São 20,5", ""),
+        ("São 1.200 euros", "São 1200 euros", ""),
+        ("Sim", "Sim senhor", ""),
+        ("", "Sim", ""),
+        ("Sim", "", ""),
+        ("请稍等,医生", "请稍等", ""),
+        ("... e então", "... e", "... e"),
+    ],
+)
+def test_the_same_words_are_the_same_beginning_whatever_commas_stand_between(text: str, piece: str, said: str) -> None:
+    assert beginning_said(text, piece) == said
+    assert text.startswith(said)
 
 
 def test_b2_another_beginning_is_not_spoken() -> None:
