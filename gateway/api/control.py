@@ -35,11 +35,13 @@ from gateway.call.dialplan import Match, Route
 from gateway.call.fallback import Fallbacks
 from gateway.call.glossary import GLOBAL_SCOPE
 from gateway.call.party import Party
+from gateway.call.safety_mode import SafetyWish
 from gateway.call.states import CallPhase
 from gateway.call.switchboard import Switchboard
 from gateway.call.termination import Ending
 from gateway.call.transfer import Wanted
 from gateway.state import CallRecord, NobodyAnswers, StateStore, StateUnavailable, call_scope, trunk_scope
+from gateway.text.safety import safety_words
 
 log = structlog.get_logger(__name__)
 
@@ -245,6 +247,8 @@ class Control:
         languages = [wish.pinned or party.language for party, wish in parties]
         if not self._board.serves(*languages):
             raise Problem(PAIR_NOT_SERVED, "see /v1/languages for the pairs that are")
+        if change.safety_words is SafetyWish.ON and safety_words(*languages) is None:
+            raise Problem(INVALID, f"there are no safety words between {' and '.join(languages)}")
         for language, (_, wish) in zip(languages, parties, strict=True):
             if wish.voice is not None:
                 self._check_voice(language, wish.voice)

@@ -140,6 +140,9 @@ async def change_everything(client: Any, owner: Room, call_id: str) -> None:
     assert call.safety.wish == "off" and not changed.json()["a"]["safety_words"]
     assert call.a.playout.statistics()["tempo"] == 1.2
     assert call.b.playout.statistics()["original"]["on"]
+    wordless = await client.patch(f"/v1/calls/{call_id}", json={"safety_words": "on"})
+    assert wordless.status_code == 422 and "no safety words between xx and yy" in wordless.text
+    assert call.safety.wish == "off", "nothing of a refused change is done"
     resumed = await client.patch(
         f"/v1/calls/{call_id}", json={"paused": False, "a": {"language": "yy"}, "b": {"language": "xx"}}
     )
