@@ -15,7 +15,7 @@ therefore also pass, each measured on G.711 sound at 8 kHz:
   cross-correlation of 0.42 or more at lags of 2.5 to 15 ms, for 40 ms). White and pink noise
   stay below 0.35, three quarters of all speech frames are above 0.6. Pre-emphasis makes pink noise white, but lifts
   white noise above the voice: so it follows the noise between the words. With a fixed one, 56 of 120 prompts under
-  white noise at 5 dB are not heard, and 119 at 0 dB; so all are. A knock that rings passes for two frames of
+  white noise at 5 dB are not heard, and 119 at 0 dB; so none and 1. A knock that rings passes for two frames of
   five at most, as do the onsets of tones and hum: the end-pointer asks for three. Unvoiced consonants live on the vowel
   before them; those that open an utterance are brought back by the end-pointer's pre-roll;
 * **steadiness**: the last 20 ms equal those of 40, 50 or 100 ms before (correlation 0.98). These are whole numbers of

@@ -46,7 +46,7 @@ from gateway.stream.events import Span, SpeechEnded
 SNRS_DB = (20.0, 15.0, 10.0, 5.0, 0.0)
 QUICK_SNRS_DB = (10.0,)
 PAUSE_MS = (600, 2000)
-BEGINNING = RATE_HZ // 5  # 200 ms: a first syllable
+CLIPPED_SAMPLES = RATE_HZ // 10  # 100 ms: with more a first consonant is gone
 VOICES_EVERY = 7  # of the prompts babble: enough voices, and seldom the one that speaks
 
 
@@ -168,7 +168,7 @@ def missed(placed: Sequence[Placed], spans: Sequence[Span]) -> tuple[int, int]:
         inside = [(first, end) for first, end in inside if end > first]
         if sum(end - first for first, end in inside) * 2 < one.last_sample + 1 - one.first_sample:
             undetected += 1
-        elif inside[0][0] - one.first_sample > BEGINNING // 2:
+        elif inside[0][0] - one.first_sample > CLIPPED_SAMPLES:
             clipped += 1
     return undetected, clipped
 

@@ -15,7 +15,7 @@ from gateway.speech.errors import ModelMissing
 
 pytestmark = pytest.mark.model
 
-SECONDS = 4.0
+SECONDS = 3.0
 
 
 def test_a7_a_few_seconds_of_each_sound_make_the_gateway_say_nothing() -> None:
