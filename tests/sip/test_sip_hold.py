@@ -59,8 +59,8 @@ def test_a01_a02_hold_pauses_the_interpreter_and_leaves_the_other_leg_alone(exch
         heard = len(a.rtp.received)
         say(b.rtp, b.remote_rtp)
         assert spoken(exchange, start, "b")["lost"] is None
-        assert until(lambda: len(a.rtp.received) > heard + 50)
-        assert peak_hz(a.rtp.sound(0.5))[0] == pytest.approx(700, abs=5)
+        # in all that came since, because a busy machine may look before the translation, or behind it
+        assert until(lambda: peak_hz(a.rtp.sound((len(a.rtp.received) - heard) / 50))[0] == pytest.approx(700, abs=5))
         a.bye()
         b.next("BYE")
         exchange.agent.event("call-ended", start=start)
