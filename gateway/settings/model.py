@@ -212,7 +212,7 @@ class Endpoint(Section):
     start_frames: Annotated[Int, Field(ge=1, le=50)] = 3
     start_window: Annotated[Int, Field(ge=1, le=50)] = 5
     pre_roll_ms: Annotated[Int, Field(ge=0, le=2000)] = 300
-    prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 120
+    prepare_ms: Annotated[Int, Field(ge=0, le=5000)] = 100
     end_ms: Annotated[Int, Field(ge=60, le=5000)] = 400
     clause_end_ms: Annotated[Int, Field(ge=60, le=5000)] = 240
     keep_tail_ms: Annotated[Int, Field(ge=0, le=5000)] = 400

@@ -41,7 +41,7 @@ class EndpointPlan:
     """Voiced frames within ``resume_window`` that count as going on; one alone is a click."""
     resume_window: int = 3
     pre_roll_ms: int = 300
-    prepare_ms: int = 120
+    prepare_ms: int = 100
     """Silence after which recognition may be prepared; 0 switches preparing off."""
     end_ms: int = 400
     keep_tail_ms: int = 400

@@ -187,7 +187,7 @@ def test_c3_unknown_environment_key(tmp_path: Path) -> None:
         ("sip", "rtp_port_min: 16385", "rtp_port_min = 16385 (from {}:2): must be even"),
         ("sip", "trunks: [{{name: a, networks: [10.0.0.1/8]}}]", "trunks.0.networks.0 = 10.0.0.1/8 (from {}:2)"),
         ("endpoint", "frame_ms: 25", "frame_ms = 25 (from {}:2): must be 10, 20 or 30"),
-        ("endpoint", "end_ms: 100", "prepare_ms = 120 (from default): must be shorter than end_ms (100)"),
+        ("endpoint", "end_ms: 100", "prepare_ms = 100 (from default): must be shorter than end_ms (100)"),
         ("endpoint", "start_frames: 9", "start_frames = 9 (from {}:2): must not exceed start_window (5)"),
         ("speech", "recognizer: whisper", "recognizer = whisper (from {}:2): must have the form engine:model"),
         ("speech", "voices: {{EN1: a:b}}", "voices.EN1 = EN1 (from {}:2): must be an ISO 639 language code"),

@@ -57,7 +57,7 @@ def test_pause_then_end_with_kept_tail() -> None:
     events = play(endpointer, "S" * 10 + "." * 30)
     assert events == [
         SpeechStarted(0),
-        SpeechPaused(0, 10 * FRAME, 16 * FRAME),
+        SpeechPaused(0, 10 * FRAME, 15 * FRAME),
         SpeechEnded(0, 10 * FRAME, 30 * FRAME, EndCause.SILENCE, 30 * FRAME),
     ]
     assert endpointer.tail_quiet

@@ -58,7 +58,7 @@ class Leg:
 
 
 UTTERANCE = "S" * 10 + "." * 20
-PAUSED = Prepare("A/prepare-1", Span(0, 16 * FRAME, 1))
+PAUSED = Prepare("A/prepare-1", Span(0, 15 * FRAME, 1))
 SPAN = Span(0, 30 * FRAME, 1)
 
 
@@ -99,7 +99,7 @@ def test_s4_11_speech_resumes_during_prepare() -> None:
     assert leg.say("S" * 10 + "." * 10) == [PAUSED]
     assert leg.say("SS") == [Release("A/prepare-1", "resumed")]
     assert leg.say("." * 20) == [
-        Prepare("A/prepare-2", Span(0, 28 * FRAME, 1)),
+        Prepare("A/prepare-2", Span(0, 27 * FRAME, 1)),
         Submit("s1", Span(0, 42 * FRAME, 1), "A/prepare-2"),
     ]
 
