@@ -37,7 +37,7 @@ def values(text: str, language: str) -> list[tuple[str, str, str]]:
         ("en", "It is three thirty in the afternoon", ("time", "15:30", "")),
         ("en", "The flight leaves at 330pm.", ("time", "15:30", "")),
         ("en", "the bus at 1215 a.m. is late", ("time", "0:15", "")),
-        ("en", "it took 375 pm", ("cardinal", "375", "")),
+        ("en", "it took 375 pm", ("number", "375", "")),
         ("en", "at six oh five", ("time", "6:05", "12")),
         ("en", "a quarter to one", ("time", "12:45", "12")),
         ("en", "it's 7pm", ("time", "19:00", "")),
