@@ -351,6 +351,7 @@ def booth(
         vad_aggressiveness=settings.endpoint.vad_aggressiveness,
         speeds=speeds or {},
         first_sound_ms=settings.speech.first_sound_ms,
+        begin_ahead=settings.speech.begin_ahead,
         deliveries=deliveries or {},
         varies=settings.speech.vary,
         turns=TurnRules(**settings.turns.model_dump()),

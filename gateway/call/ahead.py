@@ -33,7 +33,9 @@ MOST_TRIES = 3  # pieces made per utterance; another one when more text has chan
 class Ahead:
     """One utterance's guess. Work has the priority of prepared work: it is shed under load."""
 
-    def __init__(self, plan: DirectionPlan, speech: SpeechService, leg: str, counts: Counter[str]) -> None:
+    def __init__(
+        self, plan: DirectionPlan, speech: SpeechService, leg: str, counts: Counter[str], *, wanted: bool = True
+    ) -> None:
         self._plan = plan
         self._speech = speech
         self._leg = leg
@@ -42,7 +44,7 @@ class Ahead:
         self._pieces: dict[str, Speech] = {}
         self._making: str | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopped = False
+        self._stopped = not wanted
 
     def consider(self, words: Sequence[Word]) -> None:
         """So much of the utterance is known: look whether its translation has a beginning worth making."""

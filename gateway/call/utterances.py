@@ -224,7 +224,13 @@ class Utterances:
             rate_hz=self._at.source.rate_hz,
             buffer=self._buffer,
             on_step=self._on_step,
-            ahead=Ahead(plan, self._at.booth.speech, self._at.source.leg, self._at.counts),
+            ahead=Ahead(
+                plan,
+                self._at.booth.speech,
+                self._at.source.leg,
+                self._at.counts,
+                wanted=self._at.booth.begin_ahead,
+            ),
             clock=self._clock,
             seam=self._seam if cut and plan.mode == Mode.SIMULTANEOUS else None,
         )

@@ -251,6 +251,7 @@ class Speech(Section):
     styles: Path | None = None
     vary: bool = False
     first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 350
+    begin_ahead: bool = True
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_prepares: Annotated[Int, Field(ge=1, le=65_536)] = 16

@@ -63,6 +63,17 @@ def test_the_beginning_is_made_with_low_priority_and_taken() -> None:
     run(work())
 
 
+def test_nothing_is_begun_where_it_is_not_wanted() -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        ahead = Ahead(PLAN, speech, "a", Counter(), wanted=False)
+        ahead.consider(tuple(words_of("please wait here until the doctor")))
+        await settle()
+        assert not speech.tickets and await ahead.take(SENTENCE) is None
+
+    run(work())
+
+
 @pytest.mark.parametrize(
     ("text", "piece", "said"),
     [
