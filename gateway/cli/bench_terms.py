@@ -21,7 +21,7 @@ from gateway.telemetry.logs import configure_logging
 
 def terms(
     prompts: Annotated[int, typer.Option(min=1, max=1000, help="Recorded prompts without any term.")] = 60,
-    numbers: Annotated[int, typer.Option(min=1, max=1_000_000, help="Random numbers.")] = 1000,
+    numbers: Annotated[int, typer.Option(min=1, max=1_000_000, help="Random numbers.")] = 5000,
     config: Annotated[Path | None, typer.Option("--config", help="Settings file instead of the usual one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
