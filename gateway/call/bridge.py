@@ -86,13 +86,13 @@ class Call:
             (self.a_to_b, self.b_to_a),
             desk.booth.turns,
             prompts=desk.booth.prompts,
-            tell=lambda kind, data: desk.publish(kind, call_id, **data),
+            tell=self._tell,
         )
         self.fallback = FallbackNotice(
             (self.a, self.b),
             desk.booth.fallbacks,
             prompts=desk.booth.prompts,
-            tell=lambda kind, data: desk.publish(kind, call_id, **data),
+            tell=self._tell,
         )
         self.controls = Controls(
             (self.a, self.b),
@@ -268,9 +268,12 @@ class Call:
         if self._is_up(other):
             self.desk.user_agent.send_digits(other.leg, keys)
 
+    def _tell(self, kind: str, data: dict[str, Any]) -> None:
+        self.desk.publish(kind, self.call_id, **data)
+
     def _tell_control(self, kind: str, data: dict[str, Any]) -> None:
         self.controls_used[data["control"]] += 1
-        self.desk.publish(kind, self.call_id, **data)
+        self._tell(kind, data)
         self.changed()
 
     def _sound_came(self) -> None:
@@ -582,7 +585,7 @@ class Call:
     def _publish_utterance(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "utterance":
             self.utterances[data["outcome"]] += 1
-        self.desk.publish(kind, self.call_id, **data)
+        self._tell(kind, data)
 
     def record(self) -> dict[str, Any]:
         """The call's detail record so far: JSON-ready, without numbers or words of anybody."""

@@ -106,6 +106,7 @@ class Utterances:
         self._hearings: dict[str, Hearing] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._spoken: asyncio.Event | None = None
+        self._overlap_samples = OVERLAP_MS * listening.source.rate_hz // 1000
         self._cut_at = -1
         self._before_cut: dict[int, Hearing] = {}
         self._seam: Seam | None = None
@@ -159,8 +160,7 @@ class Utterances:
                 self._vad_end_ns[event.first_sample] = self._clock()
                 self._speech_end_sample[event.first_sample] = event.speech_end
                 self._cut_at = event.end_sample if event.cause is EndCause.CUT else -1
-                overlap = OVERLAP_MS * self._at.source.rate_hz // 1000
-                self._seam = Seam(self._cut_at - overlap, self._cut_at) if self._cut_at > 0 else None
+                self._seam = Seam(self._cut_at - self._overlap_samples, self._cut_at) if self._cut_at > 0 else None
                 self._live = None
         for out in self._line.on_endpoint(event, plan.version, tail_quiet=tail_quiet):
             self._do(out)
@@ -262,7 +262,7 @@ class Utterances:
         before = self._before_cut.get(span.first_sample) if whole else None
         first = span.first_sample if whole else live.from_sample
         if before is not None:
-            first = max(before.span.first_sample, first - OVERLAP_MS * self._at.source.rate_hz // 1000)
+            first = max(before.span.first_sample, first - self._overlap_samples)
         covered = replace(span, first_sample=first)
         is_cut = whole and span.end_sample == self._cut_at
         beside_cut = is_cut or before is not None
