@@ -24,7 +24,7 @@ from gateway.call.desk import Booth
 from gateway.call.direction import Direction
 from gateway.call.party import FRAME_MS, LEG_RATE_HZ, Party
 from gateway.call.voices import measure_speeds
-from gateway.runtime import booth, prompt_book, speech_service
+from gateway.runtime import booth, deliveries, prompt_book, speech_service
 from gateway.settings import Loaded
 from gateway.speech.protocols import SpeechService
 
@@ -206,7 +206,7 @@ def in_real_time(loaded: Loaded, act: Act[T]) -> tuple[T, float]:
 
 async def _acted(act: Act[T], desk: Booth, loaded: Loaded) -> T:
     speeds = await measure_speeds(desk.speech, loaded.settings.speech.voices)
-    return await act(replace(desk, speeds=speeds))
+    return await act(replace(desk, speeds=speeds, deliveries=deliveries(loaded)))
 
 
 def progress(message: str) -> None:

@@ -150,7 +150,7 @@ class ClauseSpeaker:
             clause = self._merged(clause, self._waiting.popleft())
             self._counts["refined"] += 1
             break
-        await self._speak(clause, action.tempo, action.gap_factor)
+        await self._speak(clause, action.tempo * clause.plan.delivery.pace, action.gap_factor)
 
     def _merged(self, clause: SpokenClause, other: SpokenClause) -> SpokenClause:
         self._on_lost(other.clause_id, f"merged-{clause.clause_id}")

@@ -17,9 +17,10 @@ from typing import Any
 import yaml
 
 NEUTRAL = "neutral"
+EVERY = "every"  # of a voice: in whatever style
 TEMPO_VARIES = 0.03  # either way, from utterance to utterance; a listener does not notice a single change
 PITCH_VARIES = 0.015  # a quarter of a semitone
-_BOUNDS = {"tempo": (0.8, 1.25), "pitch": (0.9, 1.1), "pauses": (0.0, 3.0), "gain_db": (-6.0, 4.0)}
+_BOUNDS = {"tempo": (0.8, 1.25), "pitch": (0.9, 1.1), "pauses": (0.0, 3.0), "gain_db": (-6.0, 4.0), "pace": (1.0, 1.2)}
 
 
 class StyleError(ValueError):
@@ -28,12 +29,14 @@ class StyleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Factors on a voice's own tempo, pitch and pauses between clauses, and a gain."""
+    """Factors on a voice's own tempo, pitch and pauses between clauses, a gain, and the pace of people who talk."""
 
     tempo: float = 1.0
     pitch: float = 1.0
     pauses: float = 1.0
     gain_db: float = 0.0
+    pace: float = 1.0
+    """Factor on the tempo in simultaneous mode: a voice slower than people talk could not keep up with them."""
 
     def __post_init__(self) -> None:
         """Refuse what would not be understood."""
@@ -70,9 +73,9 @@ def load_delivery(path: Path, style: str, voice: str) -> Delivery:
         raise StyleError(f"{path}: must have a map of styles")
     if style not in styles:
         raise StyleError(f"{path}: there is no style {style!r}: there are {', '.join(map(str, styles))}")
-    own = (document.get("voices") or {}).get(voice, {}).get(style, {})
+    own = (document.get("voices") or {}).get(voice, {})
     try:
-        return Delivery(**_numbers({**(styles[style] or {}), **own}))
+        return Delivery(**_numbers({**(styles[style] or {}), **own.get(EVERY, {}), **own.get(style, {})}))
     except (StyleError, TypeError) as error:
         raise StyleError(f"{path}: style {style!r}: {error}") from None
 

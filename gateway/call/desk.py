@@ -67,9 +67,9 @@ class Booth:
     speeds: Mapping[str, float] = field(default_factory=dict)
     """By language: seconds that the voice needs for a second of speech on this machine."""
     first_sound_ms: int = 0
+    """How long the first piece of a translation may take to be synthesized; 0: it is spoken in one piece."""
     begin_ahead: bool = True
     """Whether beginnings are made before their talker has finished."""
-    """How long the first piece of a translation may take to be synthesized; 0: it is spoken in one piece."""
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
     """By language: the style in which its voice speaks; what is missing speaks in its own."""
     varies: bool = False

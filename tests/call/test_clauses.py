@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.call.clauses import ClauseSpeaker, SpokenClause, rest_behind
+from gateway.call.delivery import Delivery
 from gateway.call.interpretation import Outcome
 from gateway.call.plan import DirectionPlan
 from gateway.speech.errors import WorkerLost
@@ -52,8 +54,8 @@ class Listener:
     def say(self, name: str, speech: Speech, *, more_follows: bool, gap_ms: int = 0) -> None:
         self.said.append(name)
 
-    def put(self, number: int, text: str, *, follows: bool = False) -> None:
-        self.speaker.put(SpokenClause(f"c{number}", text, PLAN, follows, time.monotonic_ns()))
+    def put(self, number: int, text: str, *, follows: bool = False, plan: DirectionPlan = PLAN) -> None:
+        self.speaker.put(SpokenClause(f"c{number}", text, plan, follows, time.monotonic_ns()))
 
     def spoken_texts(self) -> list[str]:
         return [ticket.task.text for ticket in self.speech.of(SynthesizeTask)]
@@ -140,6 +142,23 @@ def test_b5_far_behind_the_oldest_are_left_out_counted_and_told() -> None:
         assert ended == {f"c{number}" for number in range(40)}, "every clause ends, spoken or counted"
         tempos = [ticket.task.tempo for ticket in heard.speech.of(SynthesizeTask)]
         assert max(tempos) > 1.0 and max(tempos) <= 1.3
+        await heard.speaker.close()
+
+    run(work())
+
+
+def test_b5_a_voice_slower_than_people_talk_speaks_at_their_pace_and_hurries_from_there() -> None:
+    async def work() -> None:
+        heard = Listener(ScriptedSpeech())
+        slow = replace(PLAN, delivery=Delivery(pace=1.15))
+        heard.put(0, "in time.", plan=slow)
+        await until(lambda: heard.speaker.idle and heard.said)
+        heard.pending_s = 0.8
+        for number in range(1, 40):
+            heard.put(number, "a clause of some forty characters, about.", plan=slow)
+        await until(lambda: heard.speaker.idle)
+        tempos = [ticket.task.tempo for ticket in heard.speech.of(SynthesizeTask)]
+        assert tempos[0] == 1.15 and 1.15 < max(tempos[1:]) <= 1.3 * 1.15
         await heard.speaker.close()
 
     run(work())

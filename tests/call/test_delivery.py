@@ -24,8 +24,9 @@ def written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("style", ["formal", "friendly", "urgent"])
 @pytest.mark.parametrize("voice", ["piper:piper-en_US-joe-medium", "kokoro:kokoro-82m-int8:jm_kumo"])
 def test_s1_12_the_shipped_styles_differ_from_the_voices_own_way(style: str, voice: str) -> None:
-    assert load_delivery(shipped_styles(), "neutral", voice) == Delivery()
-    assert load_delivery(shipped_styles(), style, voice) != Delivery()
+    own = load_delivery(shipped_styles(), "neutral", voice)
+    assert own == Delivery(pace=own.pace), "neutral is the voice's own way"
+    assert load_delivery(shipped_styles(), style, voice) != own
 
 
 def test_s1_12_a_voice_may_have_values_of_its_own(tmp_path: Path) -> None:
@@ -34,10 +35,18 @@ def test_s1_12_a_voice_may_have_values_of_its_own(tmp_path: Path) -> None:
     assert load_delivery(path, "calm", "x:z") == Delivery(tempo=0.9, pitch=0.98)
 
 
+def test_b5_a_slow_voices_pace_holds_in_every_style(tmp_path: Path) -> None:
+    path = written(tmp_path, "styles: {calm: {}, quick: {tempo: 1.1}}\nvoices: {'x:y': {every: {pace: 1.15}}}")
+    assert load_delivery(path, "calm", "x:y") == Delivery(pace=1.15)
+    assert load_delivery(path, "quick", "x:y") == Delivery(tempo=1.1, pace=1.15)
+    assert load_delivery(path, "quick", "x:z").pace == 1.0
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("styles: {calm: {tempo: 3}}", "0.8 to 1.25"),
+        ("styles: {calm: {pace: 1.5}}", "1 to 1.2"),
         ("styles: {calm: {speed: 1}}", "speed"),
         ("styles: {calm: {tempo: fast}}", "numbers"),
         ("styles: {loud: {}}", "there are loud"),
