@@ -55,7 +55,7 @@ from gateway.stream.events import (
     Submit,
     Terminal,
 )
-from gateway.stream.lag import LagPolicy, Waiting
+from gateway.stream.lag import SENTENCES, LagPolicy, Waiting
 from gateway.stream.manner import Talker
 from gateway.stream.plan import Mode
 from gateway.stream.segments import SegmentLine
@@ -99,7 +99,7 @@ class Utterances:
         self._clock = listening.booth.clock
         self._line = SegmentLine(listening.source.leg, self._mint)
         self._buffer = AdaptiveBuffer(listening.source.rate_hz)
-        self._lag = LagPolicy()
+        self._lag = LagPolicy(SENTENCES)
         self._row = NumberRow(listening.source.rate_hz)
         self._lives: dict[int, LiveUtterance] = {}
         self._candidates: dict[str, Hearing] = {}

@@ -17,7 +17,9 @@ Tempo and pauses also follow how far *behind* the interpreter is: how long ago t
 about to be spoken. A translation that is a little longer than what was said lets no queue grow for a long time, yet
 each clause comes later than the one before.
 
-Each step is taken above its limit and given back only when the lag has stayed below a part of that limit for a while.
+Each step is taken above its limit and given back only when the lag has stayed below a part of that limit for a while:
+a voice that changes its tempo from clause to clause is tiring, and falls behind again at once. A tempo between the
+slowest and the fastest has the limit at which it is wanted.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ GAP_STEP_PERCENT = 25
 class LagBudget:
     """The lags, in ms, above which each step begins, and how far it goes."""
 
-    tempo_ms: int = 1000
-    pauses_ms: int = 2200
+    tempo_ms: int = 700
+    pauses_ms: int = 1600
     """Here the tempo wanted is the fastest."""
     merge_ms: int = 5000
     hard_ms: int = 12_000
@@ -47,7 +49,7 @@ class LagBudget:
     """How much one synthesis takes at most: a longer one delays its own first sound, and the next decision."""
     release_percent: int = 60
     """Part of a step's limit below which it is given back …"""
-    calm_ms: int = 2000
+    calm_ms: int = 6000
     """… after that long."""
     notice_every_ms: int = 20_000
     """Notices cost time too: of drops close together only the first is told."""
@@ -83,6 +85,10 @@ class LagAction:
     """1.0 … 1.3, for the next synthesis."""
     gap_factor: float
     """1.0 … 0.25, for the pause behind it."""
+
+
+SENTENCES = LagBudget(tempo_ms=1000, pauses_ms=2200)
+"""Of consecutive mode: whole sentences often queue for a moment, and each pause of the talk lets them catch up."""
 
 
 class LagPolicy:
@@ -165,10 +171,12 @@ class LagPolicy:
 
     def _set_tempo(self, now_ns: int) -> None:
         budget = self.budget
-        over = min(max(self._haste_ms - budget.tempo_ms, 0), budget.pauses_ms - budget.tempo_ms)
+        ramp_ms = budget.pauses_ms - budget.tempo_ms
+        over = min(max(self._haste_ms - budget.tempo_ms, 0), ramp_ms)
         room = budget.fastest_percent - NORMAL_PERCENT
-        wanted = NORMAL_PERCENT + room * over // (budget.pauses_ms - budget.tempo_ms)
-        calm = self._calm("tempo", self._haste_ms, budget.tempo_ms, now_ns)
+        wanted = NORMAL_PERCENT + room * over // ramp_ms
+        here_ms = budget.tempo_ms + ramp_ms * (self._tempo_percent - NORMAL_PERCENT) // max(1, room)
+        calm = self._calm("tempo", self._haste_ms, here_ms, now_ns)
         if wanted > self._tempo_percent:
             self._tempo_percent = min(wanted, self._tempo_percent + TEMPO_STEP_PERCENT)
             self._counts["tempo_up"] += 1

@@ -63,9 +63,9 @@ def arrivals(chance: random.Random, load: float, until_ms: int, *, with_gap: boo
 
 def test_b5_steps_are_taken_in_order() -> None:
     assert LagPolicy().next(waiting(8000), 0) == LagAction((), False, (), 1.0, 1.0)
-    assert LagPolicy().next(waiting(1000, 8000), 0) == LagAction((), False, (), 1.0, 1.0)
-    assert LagPolicy().next(waiting(2000, 500), 0) == LagAction((), False, (), 1.1, 1.0)
-    assert LagPolicy().next(waiting(2000, 1500, 500), 0) == LagAction((), False, (), 1.1, 0.75)
+    assert LagPolicy().next(waiting(700, 8000), 0) == LagAction((), False, (), 1.0, 1.0)
+    assert LagPolicy().next(waiting(1600, 500), 0) == LagAction((), False, (), 1.1, 1.0)
+    assert LagPolicy().next(waiting(1000, 700, 500), 0) == LagAction((), False, (), 1.1, 0.75)
     assert LagPolicy().next(waiting(3000, 2000, 500, 9), 0) == LagAction((), False, ("c0", "c1", "c2"), 1.1, 0.75)
     late = LagPolicy().next(waiting(4000, 5000, 3000, 500, 9), 0)
     assert late == LagAction(("c0", "c1"), True, (), 1.1, 0.75)
@@ -90,20 +90,22 @@ def test_b5_a_step_is_given_back_only_after_calm() -> None:
     policy = LagPolicy()
     assert [policy.next(waiting(3000, 1), 0).tempo for _ in range(5)] == [1.1, 1.2, 1.3, 1.3, 1.3]
     # between the limits nothing moves
-    assert policy.next(waiting(800, 1), 10_000 * MS).tempo == 1.3
+    assert policy.next(waiting(1000, 1), 10_000 * MS).tempo == 1.3
     assert policy.next(waiting(100, 1), 11_000 * MS).tempo == 1.3
-    assert policy.next(waiting(100, 1), 12_999 * MS).tempo == 1.3
-    assert policy.next(waiting(100, 1), 13_000 * MS).tempo == 1.2
-    assert policy.next(waiting(800, 1), 13_001 * MS).tempo == 1.2
-    assert policy.next(waiting(100, 1), 14_000 * MS).tempo == 1.2
-    assert policy.next(waiting(100, 1), 16_000 * MS).tempo == 1.1
+    assert policy.next(waiting(100, 1), 16_999 * MS).tempo == 1.3
+    assert policy.next(waiting(100, 1), 17_000 * MS).tempo == 1.2
+    # a slower tempo has a limit of its own
+    assert policy.next(waiting(800, 1), 17_001 * MS).tempo == 1.2
+    assert policy.next(waiting(700, 1), 18_000 * MS).tempo == 1.2
+    assert policy.next(waiting(700, 1), 24_000 * MS).tempo == 1.1
+    assert policy.next(waiting(700, 1), 40_000 * MS).tempo == 1.1, "what every clause needs is no haste to give back"
 
 
 def test_b5_one_who_is_behind_hurries_though_nothing_queues() -> None:
     """A translation a little longer than the talk: one clause waits at a time, and each waits longer."""
     policy = LagPolicy()
     actions = [policy.next(waiting(2000), at * 1000 * MS, behind_ms=at * 500) for at in range(9)]
-    assert [action.tempo for action in actions[:3]] == [1.0, 1.0, 1.0]
+    assert [action.tempo for action in actions[:3]] == [1.0, 1.0, 1.1]
     assert actions[-1].tempo == 1.3 and actions[-1].gap_factor < 1.0
     # what is late is not left out or thrown together for being late
     assert all(not action.drop and not action.merge for action in actions)
