@@ -20,6 +20,7 @@ import numpy as np
 from gateway.speech.engines.alphabet import unsaid
 from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.espeak import phonemes, said_phonemes
+from gateway.speech.engines.kokoro_steps import FRAME_SAMPLES, STEP_FRAMES, in_steps
 from gateway.speech.engines.openvino_session import OpenVinoSession
 from gateway.speech.engines.pace import Pace
 from gateway.speech.errors import ModelMissing
@@ -52,7 +53,7 @@ class KokoroSynthesizer:
         vocabulary = json.loads((model_dir / "vocab.json").read_text(encoding="utf-8"))
         self._ids: dict[str, int] = vocabulary.get("vocab", vocabulary)
         names = ordered_voices(sorted(self._styles), voice, model_dir.name)
-        self._session = OpenVinoSession(model_dir / "model.onnx", threads)
+        self._session = OpenVinoSession(model_dir / "model.onnx", threads, in_steps, f"steps of {STEP_FRAMES}")
         self._paces: defaultdict[tuple[str, str], Pace] = defaultdict(Pace)
         self.capabilities = SynthesizerCapabilities(
             voices=dict.fromkeys(LANGUAGES, names), rate_hz=RATE_HZ, streams=False, ipa=True
@@ -99,14 +100,15 @@ class KokoroSynthesizer:
         if not tokens:
             return np.zeros(0, dtype=np.float32)
         style = self._styles[voice]
-        sound = self._session.run(
+        sound, *added = self._session.run(
             {
                 "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
                 "style": style[min(len(tokens), len(style) - 1)][None].astype(np.float32),
                 "speed": np.array([tempo], dtype=np.float32),
             }
         )
-        return np.asarray(sound, dtype=np.float32).reshape(-1)
+        sound = np.asarray(sound, dtype=np.float32).reshape(-1)
+        return sound[: sound.size - int(added[0].sum()) * FRAME_SAMPLES] if added else sound
 
     def tokens(self, ipa: str) -> list[int]:
         """Ids of the model's letters; what its alphabet lacks is left out."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,18 +25,30 @@ sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # 
 
 import openvino  # noqa: E402
 
+if TYPE_CHECKING:
+    import onnx
+
 # Kernels are made for each new length of sentence. Measured: with thousands kept, 60 sentences left 1 GB behind and
 # were no faster; with none, memory stays flat, and a short piece takes a tenth longer; 200 cost 280 MB in all.
 _KERNELS_KEPT = "200"
 
 
 class OpenVinoSession:
-    """One model with ``threads`` threads, used by one caller at a time."""
+    """One model with ``threads`` threads, used by one caller at a time.
 
-    def __init__(self, model: Path, threads: int) -> None:
+    ``change`` changes its graph once, before it is kept; ``changed`` names that change, for what is kept.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        threads: int,
+        change: Callable[[onnx.ModelProto], onnx.ModelProto] = lambda graph: graph,
+        changed: str = "",
+    ) -> None:
         core = openvino.Core()
         compiled = core.compile_model(
-            core.read_model(_float_model(model)),
+            core.read_model(_float_model(model, change, changed)),
             "CPU",
             {
                 "INFERENCE_NUM_THREADS": threads,
@@ -47,15 +59,16 @@ class OpenVinoSession:
         )
         self._request = compiled.create_infer_request()
 
-    def run(self, inputs: Mapping[str, Any]) -> Any:
-        """The model's first output for these arrays, as an array of its own."""
-        return np.array(self._request.infer(dict(inputs))[0])
+    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The model's outputs for these arrays, as arrays of their own."""
+        return [np.array(output) for output in self._request.infer(dict(inputs)).values()]
 
 
-def _float_model(model: Path) -> Path:
+def _float_model(model: Path, change: Callable[[onnx.ModelProto], onnx.ModelProto], changed: str) -> Path:
     """The model with float weights in OpenVINO's format, made when it is not there yet."""
     facts = model.stat()
-    name = hashlib.sha256(f"{model.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()[:16]
+    told = f"{model.resolve()}|{facts.st_size}|{facts.st_mtime_ns}|{changed}"
+    name = hashlib.sha256(told.encode()).hexdigest()[:16]
     folder = cache_dir() / "float"
     ready = folder / f"{model.stem}-{name}.xml"
     if ready.is_file() and ready.with_suffix(".bin").is_file():
@@ -65,7 +78,7 @@ def _float_model(model: Path) -> Path:
     from gateway.speech.engines.dequantize import dequantized  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
-    graph = openvino.Core().read_model(dequantized(onnx.load(model)).SerializeToString())
+    graph = openvino.Core().read_model(change(dequantized(onnx.load(model))).SerializeToString())
     # several workers may do this at once: each writes its own, the weights are put in place first
     own = folder / f"{ready.stem}-{os.getpid()}.xml"
     openvino.save_model(graph, own, compress_to_fp16=True)
