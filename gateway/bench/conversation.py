@@ -105,7 +105,8 @@ async def converse(
     utterances = tuple(e for e in gateway.events if e["kind"] == "utterance" and e["call"] == call)
     records = tuple(SegmentRecord.from_json(each) for each in utterances)
     references = [turn.turn.text for turn in voiced.turns]
-    ear = measure(records, outcome.captures, outcome.spoken, references=references)
+    unclear = [(e["leg"], e["at_ns"]) for e in gateway.events if e["kind"] == "unclear" and e["call"] == call]
+    ear = measure(records, outcome.captures, outcome.spoken, references=references, unclear=unclear)
     return Conversation(voiced, outcome, records, utterances, ended, ear)
 
 

@@ -35,6 +35,8 @@ AFTER_PLAYED_NS = 1_500_000_000
 _SOUNDING_NS = 60_000_000  # three packets: sound in them means that the ear was busy when the window opened
 
 REMAINDER = "network_and_jitter"
+ASKED_WITHIN_NS = 3_000_000_000  # behind the end of the turn: the end window, and the recognition
+ASKED_AGAIN = "asked-again"
 _VANISHED = "not-played"
 
 
@@ -90,7 +92,8 @@ class EarReport:
     egress_pps: Mapping[str, float]
     """What each telephone received, packets per second from the first packet to the last (row A8)."""
     lost_segments: int
-    """Segments with a text that were neither played nor lost for a counted reason, and turns without any segment."""
+    """Segments with a text that were neither played nor lost for a counted reason, and turns without any segment
+    whose talker was not asked to say it again."""
     duplicate_segments: int
     """Segment ids with more than one record, and joins at which three or more words repeat."""
 
@@ -126,6 +129,7 @@ def measure(
     spoken: Sequence[Spoken] = (),
     *,
     references: Sequence[str] = (),
+    unclear: Sequence[tuple[str, int]] = (),
 ) -> EarReport:
     """Match records with captures.
 
@@ -134,6 +138,8 @@ def measure(
         captures: one per leg, keyed by the leg's name in the records; exactly two.
         spoken: the turns that were really sent: those without a segment are reported.
         references: texts in which a repetition is meant, for the count of repeated joins.
+        unclear: leg and stamp of what was too unsure to be spoken, where the talker was asked to say it again (B10):
+            a turn that ends so is not lost.
 
     Raises:
         ValueError: not two captures, or a record of a leg that has none.
@@ -153,7 +159,8 @@ def measure(
         else:
             unheard.append(outcome)
     missed = [turn for turn in spoken if not any(_covers(record, turn) for record in ordered)]
-    unheard += [Unheard(turn.turn_id, turn.leg, "no-segment") for turn in missed]
+    asked = [turn for turn in missed if any(_asked_about(turn, *one) for one in unclear)]
+    unheard += [Unheard(turn.turn_id, turn.leg, ASKED_AGAIN if turn in asked else "no-segment") for turn in missed]
     vanished = sum(one.reason == _VANISHED for one in unheard)
     return EarReport(
         heard=tuple(heard),
@@ -162,7 +169,7 @@ def measure(
         by_direction=_by_direction(heard),
         stages_p50_ms=_stage_medians(heard),
         egress_pps={leg: packet_rate(capture.received).overall_pps for leg, capture in captures.items()},
-        lost_segments=vanished + len(missed),
+        lost_segments=vanished + len(missed) - len(asked),
         duplicate_segments=_duplicates(ordered, references),
     )
 
@@ -208,6 +215,10 @@ def _why_not_played(record: SegmentRecord) -> str:
 def _next_start(record: SegmentRecord, ordered: Sequence[SegmentRecord]) -> float:
     later = (other.audio_first_ns for other in ordered if other.leg == record.leg)
     return min((start for start in later if start > record.audio_first_ns), default=math.inf)
+
+
+def _asked_about(turn: Spoken, leg: str, at_ns: int) -> bool:
+    return leg == turn.leg and turn.first_ns < at_ns < turn.last_ns + ASKED_WITHIN_NS
 
 
 def _covers(record: SegmentRecord, turn: Spoken) -> bool:

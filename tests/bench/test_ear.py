@@ -10,7 +10,7 @@ import pytest
 
 from bench.synthetic import MS, capture_of, silence, tone
 from gateway.bench.capture import Capture
-from gateway.bench.ear import REMAINDER, measure, spread
+from gateway.bench.ear import ASKED_AGAIN, REMAINDER, measure, spread
 from gateway.bench.records import SegmentRecord, Spoken
 
 pytestmark = pytest.mark.unit
@@ -100,6 +100,14 @@ def test_a_turn_without_a_segment_is_lost_and_named() -> None:
     report = measure([record()], call(), turns)
     assert [(one.name, one.reason) for one in report.unheard] == [("b02", "no-segment")]
     assert report.lost_segments == 1
+
+
+def test_b10_a_turn_that_was_too_unclear_to_be_spoken_is_asked_about_and_not_lost() -> None:
+    turn = Spoken("b02", "b", "pt", "quatro", 5000 * MS, 5480 * MS)
+    for leg, at_ms, reason in (("b", 5900, ASKED_AGAIN), ("a", 5900, "no-segment"), ("b", 4900, "no-segment")):
+        report = measure([record()], call(), [turn], unclear=[(leg, at_ms * MS)])
+        assert [(one.name, one.reason) for one in report.unheard] == [("b02", reason)]
+        assert report.lost_segments == (reason == "no-segment")
 
 
 def test_the_next_segments_speech_is_not_taken_for_the_end_of_this_one() -> None:
