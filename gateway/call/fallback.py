@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.call.party import Party
 from gateway.call.prompts import MAKESHIFT, PromptBook
+from gateway.text.tags import base_language
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,10 @@ class Fallbacks:
         """What is makeshift from one language into another; None for a pair with a model and a voice."""
         if source == target:
             return None
-        found = Fallback(self._via.get((_base(source), _base(target)), ()), self._voice_of.get(_base(target), ""))
+        found = Fallback(
+            self._via.get((base_language(source), base_language(target)), ()),
+            self._voice_of.get(base_language(target), ""),
+        )
         return found if found != Fallback() else None
 
 
@@ -73,14 +77,12 @@ class FallbackNotice:
     def tick(self) -> None:
         """The parties are connected: say it, if it was not said of these languages."""
         pair = frozenset((self._a.language, self._b.language))
-        both = self.both()
-        if pair in self._told or not any(both.values()):
+        if pair in self._told:
             return
         self._told.add(pair)
+        both = self.both()
+        if not any(both.values()):
+            return
         self._tell("fallback", both)
         for party in (self._a, self._b):
             party.prompt(MAKESHIFT, self._prompts.clip(party.language, MAKESHIFT))
-
-
-def _base(language: str) -> str:
-    return language.partition("-")[0]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib import resources
 
 from gateway.text.folding import fold, nfc
+from gateway.text.tags import base_language
 
 ANY = "*"  # sounds that are no words of any language in particular
 _MOST_LETTERS = 40  # whoever says more than that says something
@@ -22,7 +23,7 @@ _DRAWN_OUT = re.compile(r"(.)\1{2,}")  # "mmmm", "siiim"
 def is_backchannel(text: str, language: str) -> bool:
     """True when a text is nothing but backchannels of the language, or of no language in particular."""
     plain = _plain(text)
-    return 0 < len(plain) <= _MOST_LETTERS and _pattern(language.partition("-")[0]).fullmatch(plain) is not None
+    return 0 < len(plain) <= _MOST_LETTERS and _pattern(base_language(language)).fullmatch(plain) is not None
 
 
 def _plain(text: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 from rapidfuzz.distance import Levenshtein
 
+from gateway.text.tags import base_language
+
 BY_CHARACTER = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue"})
 """ISO 639 codes of languages counted by character."""
 
@@ -30,7 +32,7 @@ def normal_words(text: str, language: str = "") -> list[str]:
         elif char in ".,":
             kept.append(char)
     words = [word for part in "".join(kept).split() for word in _parted(part)]
-    return [char for word in words for char in word] if language.partition("-")[0] in BY_CHARACTER else words
+    return [char for word in words for char in word] if base_language(language) in BY_CHARACTER else words
 
 
 def _parted(part: str) -> list[str]:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from importlib import resources
 
 from gateway.text.folding import Folded, nfc
+from gateway.text.tags import base_language
 
 MOST_FOUND = 12
 """Words of one utterance that are spoken: nobody cries for more, but a recogniser that loops does."""
@@ -45,7 +46,7 @@ class SafetyWords:
     def __init__(self, source: str, target: str) -> None:
         """LookupError when there are none in one of the two languages."""
         table = _table()
-        source, target = _base(source), _base(target)
+        source, target = base_language(source), base_language(target)
         for language in (source, target):
             if language not in _languages():
                 raise LookupError(f"there are no safety words in {language}: there are in {', '.join(_languages())}")
@@ -88,7 +89,8 @@ class SafetyWords:
 @lru_cache(maxsize=64)
 def safety_words(source: str, target: str) -> SafetyWords | None:
     """The safety words between two languages; None when one of them has none, or both are the same."""
-    if _base(source) == _base(target) or not {_base(source), _base(target)} <= set(_languages()):
+    both = {base_language(source), base_language(target)}
+    if len(both) < 2 or not both <= set(_languages()):
         return None
     return SafetyWords(source, target)
 
@@ -118,7 +120,3 @@ def _stands(text: str, start: int, end: int) -> bool:
     if end - start > 1 or not _BORDERLESS.match(text[start]):
         return True
     return not any(_BORDERLESS.match(beside) for beside in (text[max(0, start - 1) : start], text[end : end + 1]))
-
-
-def _base(language: str) -> str:
-    return language.partition("-")[0]

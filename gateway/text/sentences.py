@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from gateway.text.tags import base_language
+
 _WIDE_MARKS = "。！？｡．"
 _MARKS = ".!?…؟۔।॥" + _WIDE_MARKS
 _CLOSERS = "\"'”’»›)]}」』）】"
@@ -35,7 +37,7 @@ class _Language:
 @cache
 def _language(code: str) -> _Language:
     data = json.loads((Path(__file__).parent / "languages.json").read_text(encoding="utf-8"))
-    entry = data.get(code.partition("-")[0].lower(), {})
+    entry = data.get(base_language(code), {})
     return _Language(
         never_end=frozenset(entry.get("never_end", ())),
         before_number=frozenset(entry.get("before_number", ())),

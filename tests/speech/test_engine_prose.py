@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gateway.speech.engines.espeak import phonemes
 from gateway.speech.engines.mt_text import pair_of, translate_whole
 from gateway.speech.engines.prose import (
-    base_language,
     halves,
     language_data,
     pieces,
@@ -18,6 +17,7 @@ from gateway.speech.engines.prose import (
     speakable,
     transliterated,
 )
+from gateway.text.tags import base_language
 
 pytestmark = pytest.mark.unit
 

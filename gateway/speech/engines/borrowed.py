@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.speech.engines.prose import base_language, in_latin, scripts_of
+from gateway.speech.engines.prose import in_latin, scripts_of
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import Synthesizer, SynthesizerCapabilities
 from gateway.text.pronunciation import Spoken
 from gateway.text.reading import reading
+from gateway.text.tags import base_language
 
 BORROWED = "borrowed"
 

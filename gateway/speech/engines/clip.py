@@ -21,9 +21,10 @@ from gateway.audio.resample import resample
 from gateway.audio.tempo import TempoReader
 from gateway.speech.engines.alphabet import all_said, letters
 from gateway.speech.engines.pace import Pace, left_to_do
-from gateway.speech.engines.prose import base_language, halves, marks, pieces, speakable, transliterated
+from gateway.speech.engines.prose import halves, marks, pieces, speakable, transliterated
 from gateway.speech.jobs import Speech
 from gateway.text.reading import reading
+from gateway.text.tags import base_language
 
 Sound = npt.NDArray[np.float32]
 

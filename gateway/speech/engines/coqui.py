@@ -33,11 +33,11 @@ from gateway.speech.engines.coqui_place import HOST, coqui_python, refuse_unsafe
 from gateway.speech.engines.espeak import said_phonemes
 from gateway.speech.engines.pace import Pace
 from gateway.speech.engines.piper import TRAITS, marked
-from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import SpeechError
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
 from gateway.text.pronunciation import Spoken
+from gateway.text.tags import base_language
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "MPLBACKEND": "Agg"}
 

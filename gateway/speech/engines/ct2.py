@@ -19,10 +19,11 @@ import sentencepiece
 import tokenizers
 
 from gateway.speech.engines.mt_text import pair_of, translate_whole
-from gateway.speech.engines.prose import base_language, language_data
+from gateway.speech.engines.prose import language_data
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Translation
 from gateway.speech.protocols import TranslatorCapabilities
+from gateway.text.tags import base_language
 
 END = "</s>"
 MOST_TOKENS = 256

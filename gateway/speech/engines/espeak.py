@@ -9,8 +9,9 @@ from functools import cache, lru_cache
 
 from piper.phonemize_espeak import EspeakPhonemizer
 
-from gateway.speech.engines.prose import base_language, language_data
+from gateway.speech.engines.prose import language_data
 from gateway.text.pronunciation import Spoken, ipa_parts
+from gateway.text.tags import base_language
 
 _LOCK = threading.Lock()
 

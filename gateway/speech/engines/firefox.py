@@ -18,10 +18,10 @@ from typing import Any
 import fxtranslate
 
 from gateway.speech.engines.mt_text import pair_of, translate_whole
-from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Translation
 from gateway.speech.protocols import TranslatorCapabilities
+from gateway.text.tags import base_language
 
 Texts = tuple[str, ...]
 Order = tuple[Texts, "Future[Texts]"]

@@ -16,11 +16,11 @@ from gateway.speech.engines.alphabet import unsaid
 from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.onnx_session import open_session
 from gateway.speech.engines.pace import Pace
-from gateway.speech.engines.prose import base_language
 from gateway.speech.errors import ModelMissing
 from gateway.speech.jobs import Speech
 from gateway.speech.protocols import SynthesizerCapabilities
 from gateway.text.pronunciation import Spoken, ipa_parts
+from gateway.text.tags import base_language
 
 TRAITS = Traits(steady=0.36, open_tail_ms=20)
 """Asked for 1.3 it speaks 1.17 times as fast, over 24 sentences. Two pieces of a sentence sound more like the sentence

@@ -18,6 +18,8 @@ from typing import Any
 
 from anyascii import anyascii
 
+from gateway.text.tags import base_language
+
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[」』”’）]*|[।॥؟۔]+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _WIDE_MARKS = re.compile(r"\s*([、。，！？；：])\s*")
@@ -29,12 +31,6 @@ def language_data() -> Mapping[str, Any]:
     """The table of what is known about languages; keys ``unspaced``, ``scripts``, ``abbreviations``, …"""
     data: Mapping[str, Any] = json.loads((Path(__file__).parent / "languages.json").read_text(encoding="utf-8"))
     return data
-
-
-@cache
-def base_language(code: str) -> str:
-    """``pt`` for ``pt-BR``, ``pt_BR`` or ``PT``: engines are chosen by the base code."""
-    return re.split(r"[-_]", code.strip().lower(), maxsplit=1)[0]
 
 
 def is_unspaced(language: str) -> bool:

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import structlog
 
-from gateway.speech.engines.prose import base_language
 from gateway.speech.jobs import Speech, Translation
 from gateway.speech.protocols import Synthesizer, SynthesizerCapabilities, Translator, TranslatorCapabilities
 from gateway.text.pronunciation import Spoken, respelled
+from gateway.text.tags import base_language
 
 log = structlog.get_logger(__name__)
 

@@ -26,11 +26,12 @@ from faster_whisper.feature_extractor import FeatureExtractor
 from faster_whisper.tokenizer import Tokenizer
 
 from gateway.speech.engines import whisper_guard as guard
-from gateway.speech.engines.prose import base_language, has_words, joiner
+from gateway.speech.engines.prose import has_words, joiner
 from gateway.speech.engines.whisper_words import word_times
 from gateway.speech.jobs import MODEL_RATE_HZ, HeardWord, Recognition
 from gateway.speech.protocols import RecognizerCapabilities
 from gateway.text.hotwords import likely_hotwords
+from gateway.text.tags import base_language
 
 log = structlog.get_logger(__name__)
 

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gateway.text.tags import base_language
+
 _HERE = Path(__file__).parent
 _PARTS = re.compile(r"[^\W\d_]+")
 
@@ -124,7 +126,7 @@ def language_of(code: str, *, words: bool = True) -> Language:
 
 def has_words(code: str) -> bool:
     """Whether the number words of a language are known."""
-    return code.replace("_", "-").partition("-")[0].lower() in known_languages()
+    return base_language(code) in known_languages()
 
 
 @cache
