@@ -20,7 +20,7 @@ import numpy as np
 from gateway.speech.engines.alphabet import unsaid
 from gateway.speech.engines.clip import Sound, Traits, chosen_voice, ordered_voices, spoken
 from gateway.speech.engines.espeak import phonemes, said_phonemes
-from gateway.speech.engines.kokoro_steps import FRAME_SAMPLES, STEP_FRAMES, in_steps
+from gateway.speech.engines.kokoro_steps import ADDED, FRAME_SAMPLES, STEP_FRAMES, in_steps
 from gateway.speech.engines.openvino_session import OpenVinoSession
 from gateway.speech.engines.pace import Pace
 from gateway.speech.errors import ModelMissing
@@ -100,15 +100,16 @@ class KokoroSynthesizer:
         if not tokens:
             return np.zeros(0, dtype=np.float32)
         style = self._styles[voice]
-        sound, *added = self._session.run(
+        made = self._session.run(
             {
                 "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
                 "style": style[min(len(tokens), len(style) - 1)][None].astype(np.float32),
                 "speed": np.array([tempo], dtype=np.float32),
             }
         )
-        sound = np.asarray(sound, dtype=np.float32).reshape(-1)
-        return sound[: sound.size - int(added[0].sum()) * FRAME_SAMPLES] if added else sound
+        sound = np.asarray(next(iter(made.values())), dtype=np.float32).reshape(-1)
+        added = int(made[ADDED].sum()) if ADDED in made else 0
+        return sound[: sound.size - added * FRAME_SAMPLES]
 
     def tokens(self, ipa: str) -> list[int]:
         """Ids of the model's letters; what its alphabet lacks is left out."""

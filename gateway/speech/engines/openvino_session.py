@@ -59,9 +59,10 @@ class OpenVinoSession:
         )
         self._request = compiled.create_infer_request()
 
-    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """The model's outputs for these arrays, as arrays of their own."""
-        return [np.array(output) for output in self._request.infer(dict(inputs)).values()]
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The model's outputs for these arrays by name, in their order, as arrays of their own."""
+        made = self._request.infer(dict(inputs))
+        return {output.get_any_name(): np.array(array) for output, array in made.items()}
 
 
 def _float_model(model: Path, change: Callable[[onnx.ModelProto], onnx.ModelProto], changed: str) -> Path:
