@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A language that is named aloud in the menu, instead of a key (SPEC A2).
 
-What is said while the menu is silent is recognised in each language that is offered. It counts when the recognitions
-name one language, and no two: a wrong language costs the caller more than a second question. What is said into the
-menu's own voice is not heard, because a telephone that echoes would choose by itself.
+What is said while the menu is silent is recognised in each language that is offered, with the names that the menu says
+as hotwords: a single short word is what recognisers mishear most ("por tu gás" for "Português"). It counts when the
+recognitions name one language, and no two: a wrong language costs the caller more than a second question. What is said
+into the menu's own voice is not heard, because a telephone that echoes would choose by itself.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ def _plain(text: str) -> str:
 
 def _shipped_names() -> dict[str, tuple[str, ...]]:
     document = yaml.safe_load(Path(__file__).with_name("language_names.yaml").read_text(encoding="utf-8"))
-    return {str(language): tuple(map(_plain, names)) for language, names in document.items()}
+    return {str(language): tuple(map(str, names)) for language, names in document.items()}
 
 
-NAMES = _shipped_names()
-"""By language: what it is called, in several languages, plain."""
+SPELLED = _shipped_names()
+"""By language: what it is called, in several languages."""
+NAMES = {language: tuple(map(_plain, names)) for language, names in SPELLED.items()}
+"""The same, plain."""
 
 
 def named_language(text: str, offered: Sequence[str], names: Mapping[str, Sequence[str]] = NAMES) -> str | None:
@@ -103,9 +106,10 @@ class SpokenChoice:
         self._recognising = asyncio.create_task(self._recognise(pcm, offered), name=f"choice-{self._leg}")
 
     async def _recognise(self, pcm: bytes, offered: tuple[str, ...]) -> None:
+        names = tuple(SPELLED[language][0] for language in offered if language in SPELLED)  # as the menu says them
         try:
             tickets = [
-                self._booth.speech.submit(self._leg, RecognizeTask(pcm, language), Priority.FINAL)
+                self._booth.speech.submit(self._leg, RecognizeTask(pcm, language, names), Priority.FINAL)
                 for language in offered
             ]
             results = [(await ticket.result()).result for ticket in tickets]

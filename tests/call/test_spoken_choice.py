@@ -92,6 +92,7 @@ def test_a2_the_recognition_that_names_one_language_decides() -> None:
         assert line.choice.busy, "no answer is not late while somebody speaks"
         await line.hear(1.0, loud=False)
         assert line.named == ["pt"] and not line.choice.busy
+        assert {ticket.task.hotwords for ticket in line.speech.of(RecognizeTask)} == {("English", "português")}
 
     run(work())
 

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import soxr
 
 from gateway.audio.loudness import active_level
 from gateway.bench.voice_bench import measure_voice, texts_for
+from gateway.speech.engines.dequantize import dequantized
 from gateway.speech.engines.engine_set import EngineSet, EngineSpec, build_engines
+from gateway.speech.engines.kokoro_steps import ADDED, in_steps
 from gateway.speech.engines.registry import TRANSLATORS, build
 from gateway.speech.jobs import (
     MODEL_RATE_HZ,
@@ -104,6 +107,12 @@ def test_round_trip_over_eight_kilohertz(engines: EngineSet, language: str, text
     assert heard.confidence > 0.6
     assert heard.rejected is None
     assert hear(engines, pcm, None).language == language  # B3: identified from the same encoder output
+
+
+def test_the_shipped_kokoro_has_the_border_at_which_it_is_given_whole_steps(model_dir: Callable[[str], Path]) -> None:
+    model = onnx.load(model_dir("kokoro-82m-int8") / "model.onnx")
+    outputs = [output.name for output in in_steps(dequantized(model)).graph.output]
+    assert outputs == ["audio", ADDED]
 
 
 def test_the_same_sound_gives_the_same_text(engines: EngineSet) -> None:
