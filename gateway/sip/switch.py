@@ -522,6 +522,7 @@ class LegSwitch:
 
     def _release(self, leg: Leg) -> None:
         """Forget a leg: port destroyed, call dropped, counters kept in the sums."""
+        self.counts["ended"] += 1  # first: who counts no leg finds its end counted
         self._legs.pop(leg.id, None)
         self._gate.forget(leg.id)
         self._knocks.forget(leg.id)
@@ -530,7 +531,6 @@ class LegSwitch:
         if call is not None:
             call.leg = None
         leg.tap.sink = leg.tap.source = None
-        self.counts["ended"] += 1
         self.counts["late_frames"] += leg.tap.late_frames
         self.counts["rx_refused"] += int(leg.rtp.get("rx_refused", 0))
         self.counts["callback_errors"] += leg.tap.errors

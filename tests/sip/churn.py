@@ -26,21 +26,28 @@ SOUND = tone(1000, 1)
 LINGER_S = 35
 
 
-def call(port: int, hold_s: float) -> None:
-    with Peer(port) as peer:
-        assert peer.invite().code == 200
-        peer.rtp.stream(peer.remote_rtp, SOUND)
-        threading.Event().wait(hold_s)
-        assert peer.bye().code == 200
+def call(port: int, hold_s: float, failed: list[str]) -> None:
+    try:
+        with Peer(port) as peer:
+            answer = peer.invite()
+            assert answer.code == 200, answer.first_line
+            peer.rtp.stream(peer.remote_rtp, SOUND)
+            threading.Event().wait(hold_s)
+            assert peer.bye().code == 200
+    except (AssertionError, OSError) as error:  # a thread's exception ends nothing: it is told at the end
+        failed.append(repr(error))
 
 
 def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1) -> list[dict[str, Any]]:
-    """Make the calls; a sample of the process every 1/20 of them."""
+    """Make the calls, each of which has to come about; a sample of the process every 1/20 of them."""
     samples: list[dict[str, Any]] = []
+    failed: list[str] = []
     every = max(1, calls // 20)
     start, done = time.monotonic(), 0
     while done < calls:
-        batch = [threading.Thread(target=call, args=(agent.port, hold_s)) for _ in range(min(at_once, calls - done))]
+        batch = [
+            threading.Thread(target=call, args=(agent.port, hold_s, failed)) for _ in range(min(at_once, calls - done))
+        ]
         for one in batch:
             one.start()
         for one in batch:
@@ -51,7 +58,9 @@ def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1
             line = agent.ask("statistics", "rss_kb")
             samples.append({k: line[k] for k in ("rss_kb", "threads", "fds")} | {"calls": done})
             samples[-1]["at_s"] = time.monotonic() - start
+    assert not failed, failed
     assert until(lambda: agent.statistics()["legs"] == 0)
+    assert until(lambda: agent.statistics()["counts"]["ended"] == calls), agent.statistics()["counts"]
     return samples
 
 

@@ -115,7 +115,7 @@ def nine_hundred_calls(_agent: AgentProcess) -> None:
     for what in ("threads", "fds"):
         assert min(second_last[what], last[what]) <= first[what], told["samples"]
     counts = told["counts"]
-    assert (counts["incoming"], counts["ended"], counts["callback_errors"], told["exit"]) == (900, 900, 0, 0)
+    assert (counts["incoming"], counts["ended"], counts["callback_errors"], told["exit"]) == (900, 900, 0, 0), told
     slope = told["slope_kb"]  # 0.4 to 2 measured, with the allocator's steps; a leaked call is 10 and more
     assert slope < 5, f"{slope:.1f} KiB a call"
 
