@@ -44,6 +44,7 @@ class Ahead:
         self._pieces: dict[str, Speech] = {}
         self._making: str | None = None
         self._task: asyncio.Task[None] | None = None
+        self._wanted = wanted
         self._stopped = not wanted
 
     def consider(self, words: Sequence[Word]) -> None:
@@ -69,6 +70,10 @@ class Ahead:
                 return said, self._pieces[piece]
         self._counts["ahead_missed"] += bool(self._pieces)
         return None
+
+    def go_on(self) -> None:
+        """It was a pause only, and the talker goes on: guess again, as far as there are tries left."""
+        self._stopped = not self._wanted
 
     def stop(self) -> None:
         """Nobody will ask any more."""

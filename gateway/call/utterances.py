@@ -245,6 +245,7 @@ class Utterances:
                 released = self._candidates.pop(event.candidate_id, None)
                 if released is not None:
                     released.interpretation.withdraw()
+                    released.live.ahead.go_on()
             case Submit():
                 self._submit(event)
             case Finalized():

@@ -107,6 +107,36 @@ def test_b2_another_beginning_is_not_spoken() -> None:
     run(work())
 
 
+def test_s4_8_a_pause_that_was_none_ends_no_guessing() -> None:
+    """The candidate of a pause asks for the beginning; when its talker goes on, the next candidate asks again."""
+
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        ahead = await guess(speech, "pleased to meet you and", Counter())
+        assert await ahead.take(SENTENCE) is None
+        ahead.consider(tuple(words_of("please wait here until the")))
+        await settle()
+        assert await ahead.take(SENTENCE) is None, "between the question and the end nothing is begun"
+        ahead.go_on()
+        ahead.consider(tuple(words_of("please wait here until the doctor")))
+        await settle()
+        assert await ahead.take(SENTENCE) is not None
+
+    run(work())
+
+
+def test_who_does_not_want_it_gets_none_after_a_pause_either() -> None:
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is)
+        ahead = Ahead(PLAN, speech, "a", Counter(), wanted=False)
+        ahead.go_on()
+        ahead.consider(tuple(words_of(SENTENCE)))
+        await settle()
+        assert not speech.tickets
+
+    run(work())
+
+
 @pytest.mark.parametrize("known", ["", "please", "please wait"])
 def test_too_little_is_known(known: str) -> None:
     async def work() -> None:
@@ -171,6 +201,7 @@ def test_the_interpretation_says_each_word_once() -> None:
         texts = [ticket.task.text for ticket in speech.of(SynthesizeTask)]
         assert " ".join(texts) == SENTENCE, "the guess was not synthesized a second time"
         assert mouth.samples == [len(text) for text in texts]
+        assert it.outcome.begun_ahead
 
     run(work())
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from gateway.audio.frames import Frame
+from gateway.call.ahead import Ahead
 from gateway.call.desk import Booth
 from gateway.call.direction import Direction
 from gateway.call.glossary import Glossary, parse_glossary
@@ -155,15 +156,19 @@ def test_s4_11_end_of_file_right_after_accept() -> None:
     run(work())
 
 
-def test_s4_11_speech_resumes_during_prepare() -> None:
+def test_s4_11_speech_resumes_during_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
+        went_on: list[Ahead] = []
+        monkeypatch.setattr(Ahead, "go_on", lambda ahead: went_on.append(ahead))
         line = Line(ScriptedSpeech(hold=(RecognizeTask,)))
         await line.say(voice(0.8))
         await line.pause(0.24)
         candidate = line.speech.of(RecognizeTask)[0]
         assert candidate.priority is Priority.PREPARE
+        assert not went_on
         await line.say(voice(0.8))
         assert candidate.cancelled, "what was prepared is void"
+        assert len(went_on) == 1, "the beginning of its translation is guessed at again"
         await line.pause(0.6)
         final = line.speech.of(RecognizeTask)[-1]
         assert len(final.task.pcm) > 1.5 * len(candidate.task.pcm), "the whole utterance is recognised"
