@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,8 @@ class Tally:
     """What one pipeline did, over all its calls."""
 
     heard: list[Heard] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    """A line for each utterance that was heard, JSON-ready: what was said, and where its time went."""
     unheard: list[str] = field(default_factory=list)
     edits: dict[str, int] = field(default_factory=dict)
     words: dict[str, int] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Tally:
     def add(self, held: Conversation) -> None:
         """Take one call in."""
         self.heard += held.ear.heard
+        self.lines += lines(held)
         self.unheard += [f"{one.name}: {one.reason}" for one in held.ear.unheard]
         self.lost += held.ear.lost_segments
         self.duplicates += held.ear.duplicate_segments
@@ -112,6 +116,24 @@ def recognised(said: Spoken, records: Iterable[SegmentRecord]) -> str:
         if record.leg == said.leg and said.first_ns - 500_000_000 <= middle_ns <= said.last_ns + 500_000_000:
             texts.append(record.source_text)
     return " ".join(texts)
+
+
+def lines(held: Conversation) -> Iterable[dict[str, Any]]:
+    """What a call's utterances said, and where the time went behind each."""
+    texts = {record["segment_id"]: record for record in held.utterances}
+    for one in held.ear.heard:
+        record = texts[one.segment_id]
+        yield {
+            "call": record["call"],
+            "segment_id": one.segment_id,
+            "direction": one.direction.replace(">", "-"),
+            "ear_latency_s": round(one.ear_ns / 1e9, 4),
+            "stages_s": {name: round(ns / 1e9, 4) for name, ns in one.stages_ns.items()},
+            "begun_ahead": record["begun_ahead"],
+            "masked": one.masked,
+            "source_text": record["source_text"],
+            "target_text": record["target_text"],
+        }
 
 
 def stage_means(heard: Sequence[Heard]) -> dict[str, float]:
@@ -177,6 +199,9 @@ async def bench_ear(
             for name, gateway in gateways.items():
                 say(f"block {index + 1} of {len(pieces)}, {name}: {calls} call{'s' if calls > 1 else ''}")
                 await _block(gateway, piece, out / name / f"block-{index + 1}", ports, tallies[name])
+    for name, tally in tallies.items():
+        told = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in tally.lines)
+        (out / name / "utterances.jsonl").write_text(told, encoding="utf-8")
     report: dict[str, Any] = {"calls": calls, **tallies["ours"].figures()}
     if plain:
         report["plain"] = tallies["plain"].figures()

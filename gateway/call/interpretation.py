@@ -69,6 +69,8 @@ class Outcome:
     """Corrections by the rule map."""
     continued: bool = False
     """It went on with a number that was begun before, digit by digit."""
+    begun_ahead: bool = False
+    """The sound of its beginning was there already (`ahead`)."""
     safety: tuple[SafetyWord, ...] = ()
     """The safety words that were said, where nothing else is translated."""
     rendered: Rendered = field(default_factory=lambda: Rendered(""))
@@ -308,6 +310,7 @@ class Interpretation:
         """False when it was cut before anything was said."""
         outcome, plan = self.outcome, self.plan
         ready = await self._ahead.take(outcome.target_text) if self._ahead is not None else None
+        outcome.begun_ahead = ready is not None
         rest = outcome.target_text[len(ready[0]) :].strip() if ready else outcome.target_text
         pieces = [ready[0]] if ready else []
         if rest:

@@ -128,6 +128,7 @@ class Minutes:
             clocks_ns={name: at_ns for name, at_ns in stamps.items() if at_ns is not None},
             source_span=entry.span,
             speculative=entry.speculative,
+            begun_ahead=outcome.begun_ahead,
             numbers={
                 "checked": outcome.rendered.numbers.checked,
                 "repaired": outcome.rendered.numbers.repaired,

@@ -32,6 +32,8 @@ class Utterance:
     """First and end sample on the leg's timeline."""
     speculative: bool = False
     """True when the recognition had begun before the end of speech was confirmed."""
+    begun_ahead: bool = False
+    """True when the beginning of its translation was made while its talker still spoke."""
     numbers: dict[str, int] = field(default_factory=dict)
     """Numbers said: ``checked`` in the translation, ``repaired`` there, ``unrepaired`` (said, but beside the text),
     ``continued`` (1: the utterance goes on with the number of the one before)."""
@@ -57,6 +59,7 @@ class Utterance:
             "clocks_ns": self.clocks_ns,
             "source_span": list(self.source_span),
             "speculative": self.speculative,
+            "begun_ahead": self.begun_ahead,
             "numbers": self.numbers,
             "terms": self.terms,
         }

@@ -48,7 +48,7 @@ def ear(
     script: Annotated[str, typer.Option(help="A bundled script (bench, demo) or a file.")] = "bench",
     turns: Annotated[int | None, typer.Option(min=2, help="Only the first so many turns.")] = None,
     plain: Annotated[bool, typer.Option("--plain/--no-plain", help="Compare with a plain pipeline.")] = True,
-    out: Annotated[Path, typer.Option(help="Folder for captures, events and logs.")] = Path("out/bench-ear"),
+    out: Annotated[Path, typer.Option(help="Folder for captures, events, logs, utterances.")] = Path("out/bench-ear"),
     config: Config = None,
     as_json: Json = False,
 ) -> None:

@@ -20,6 +20,7 @@ from gateway.bench.checks import check_all
 from gateway.bench.conversation import Conversation, converse, voice
 from gateway.bench.dialogue import VoicedTurn, load_script, references, regression_shape
 from gateway.bench.ear import ASKED_AGAIN
+from gateway.bench.ear_bench import lines
 from gateway.settings import load_settings
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words, wer
@@ -117,6 +118,16 @@ def test_the_stages_sum_to_what_the_ear_measured(held: Conversation) -> None:
     # what no stage of the gateway accounts for: packets, loopback, jitter buffer; a hidden stage would be in each
     left_ns = [abs(one.stages_ns["network_and_jitter"]) for one in held.ear.heard]
     assert median(left_ns) < 300_000_000, left_ns
+
+
+def test_s1_29_the_bench_tells_each_utterance_with_its_stages(held: Conversation) -> None:
+    told = {line["segment_id"]: line for line in lines(held)}
+    assert list(told) == [one.segment_id for one in held.ear.heard]
+    taken = sum(each.get("ahead_taken", 0) for each in held.ended["directions"].values())
+    assert sum(line["begun_ahead"] for line in told.values()) <= taken  # a talker who goes on makes it of no use
+    for line in told.values():
+        assert sum(line["stages_s"].values()) == pytest.approx(line["ear_latency_s"], abs=0.002)
+        assert line["target_text"] and line["source_text"]
 
 
 def test_s4_1_stamps_are_in_order(held: Conversation) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -90,6 +91,40 @@ def test_s3_4_a_wrong_context_spoils_no_words_and_speaks_none_into_silence(engin
     noise = np.random.default_rng(3).normal(0, 30, 2 * MODEL_RATE_HZ)
     for silence in (np.zeros(2 * MODEL_RATE_HZ), noise):
         assert not hear(engines, silence.astype("<i2").tobytes(), "en", context=wrong).text
+
+
+class Watched:
+    """A model, and the options of every decoding that is asked of it."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.asked: list[dict[str, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(self, *sound: Any, **options: Any) -> Any:
+        self.asked.append(options)
+        return self._model.generate(*sound, **options)
+
+
+def test_s1_11_every_window_of_a_stream_is_decoded_greedily(
+    engines: EngineSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the window grows, whatever prompts it: one hypothesis, no sampling, and the same text again."""
+    watched = Watched(engines.recognizer._model)  # type: ignore[attr-defined]
+    monkeypatch.setattr(engines.recognizer, "_model", watched)
+    line = over_the_phone(say(engines, "Please send the documents to Doctor Kowalczyk before nine on Tuesday.", "en"))
+    step = MODEL_RATE_HZ * 2 * 4 // 10
+    texts = []
+    for end in (*range(step, len(line), step), len(line), len(line)):
+        texts.append(hear(engines, line[:end], "en", MANY, "please send").text)
+    assert texts[-1] == texts[-2]
+    assert len(watched.asked) >= len(texts) - 1  # nothing is asked of a window without speech
+    for options in watched.asked:
+        assert options["beam_size"] == 1
+        plain = {"num_hypotheses": 1, "sampling_topk": 1}
+        assert {name: options.get(name, usual) for name, usual in plain.items()} == plain
 
 
 @pytest.mark.parametrize(
