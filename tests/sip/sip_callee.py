@@ -42,11 +42,11 @@ class Callee:
         self.sip.close()
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The next message; keep-alives are none."""
+        """The next message. Keep-alives are none, nor is media for whoever had this port before (RFC 7983: 128 up)."""
         deadline = time.monotonic() + timeout_s
         while select.select([self.sip], [], [], max(0.0, deadline - time.monotonic()))[0]:
             data, source = self.sip.recvfrom(65_536)
-            if data.strip():
+            if data.strip() and data[0] < 128:
                 self._caller = source
                 return parse(data.decode())
         return None
