@@ -3,7 +3,8 @@
 
 A dynamically quantised model is given its float weights back first (`dequantize`), which takes some seconds. The
 result is kept beside the user's models and found again by the model's name, size and date; it can be deleted at any
-time. Where the processor multiplies bfloat16, OpenVINO does so by itself.
+time. What OpenVINO is slow at is said in other operations (`openvino_graph`). Where the processor multiplies bfloat16,
+OpenVINO does so by itself.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from gateway.speech.store import cache_dir
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # how Python marks what may not be imported
 
 import openvino  # noqa: E402
+
+from gateway.speech.engines.openvino_graph import quickened  # noqa: E402
 
 if TYPE_CHECKING:
     import onnx
@@ -47,8 +50,10 @@ class OpenVinoSession:
         changed: str = "",
     ) -> None:
         core = openvino.Core()
+        graph = core.read_model(_float_model(model, change, changed))
+        quickened(graph)  # here, because what is kept has constants of half the bytes
         compiled = core.compile_model(
-            core.read_model(_float_model(model, change, changed)),
+            graph,
             "CPU",
             {
                 "INFERENCE_NUM_THREADS": threads,
