@@ -250,7 +250,7 @@ class Speech(Section):
     style: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "neutral"
     styles: Path | None = None
     vary: bool = False
-    first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 350
+    first_sound_ms: Annotated[Int, Field(ge=0, le=10_000)] = 200
     begin_ahead: bool = True
     queue_finals: Annotated[Int, Field(ge=1, le=65_536)] = 64
     queue_clauses: Annotated[Int, Field(ge=1, le=65_536)] = 64

@@ -51,6 +51,11 @@ class _Utterance:
     trial: deque[bool] = field(default_factory=deque)
     frames: deque[VoiceFrame] = field(default_factory=deque)
 
+    @property
+    def covered(self) -> bool:
+        """`SpeechPaused` was said in this pause, and nothing voiced lies behind it."""
+        return self.paused_at is not None and self.voiced_end <= self.paused_at
+
 
 class Endpointer:
     """Turns one leg's voice frames into the start, pause, going-on and end of utterances.
@@ -234,7 +239,7 @@ class Endpointer:
         self._counts["clicks"] += was_on_trial
         if silence >= self.plan.end_samples:
             events.append(self._end(utterance, EndCause.SILENCE))
-        elif self.plan.prepare_frames and silence >= self.plan.prepare_samples and utterance.paused_at is None:
+        elif self.plan.prepare_frames and silence >= self.plan.prepare_samples and not utterance.covered:
             utterance.paused_at = self._heard
             self._counts["paused"] += 1
             events.append(SpeechPaused(utterance.first_sample, utterance.speech_end, self._span_end(utterance)))
@@ -250,7 +255,7 @@ class Endpointer:
 
     def _end(self, utterance: _Utterance, cause: EndCause) -> SpeechEnded:
         end = self._span_end(utterance)
-        self._tail_quiet = utterance.paused_at is not None and utterance.voiced_end <= utterance.paused_at
+        self._tail_quiet = utterance.covered
         self._utterance = None
         self._window.clear()
         self._floor = end

@@ -40,7 +40,10 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class SpeechPaused:
-    """Silence has lasted the prepare time: the span may be prepared, nothing is decided yet."""
+    """Silence has lasted the prepare time: the span may be prepared, nothing is decided yet.
+
+    It comes again in the same pause when a lone voiced frame stood behind the first, which may be the end of a word.
+    """
 
     first_sample: int
     speech_end: int

@@ -100,8 +100,25 @@ def test_a_click_in_the_pause_neither_resumes_nor_prolongs() -> None:
     assert not of(SpeechResumed, events)
     (end,) = ends(events)
     assert (end.speech_end, end.confirmed_at) == (10 * FRAME, 30 * FRAME)
-    assert not endpointer.tail_quiet, "the click lies behind what was prepared"
     assert endpointer.statistics()["clicks"] == 1
+
+
+def test_s4_8_behind_a_click_in_the_pause_it_is_prepared_anew() -> None:
+    endpointer = Endpointer(EndpointPlan())
+    events = play(endpointer, "S" * 10 + "." * 7 + "S" + "." * 5 + "S" + "." * 6)
+    assert of(SpeechPaused, events) == [
+        SpeechPaused(0, 10 * FRAME, 15 * FRAME),
+        SpeechPaused(0, 10 * FRAME, 20 * FRAME),  # when the click is known to be one
+        SpeechPaused(0, 10 * FRAME, 26 * FRAME),
+    ]
+    assert ends(events) and endpointer.tail_quiet
+
+
+def test_s4_8_a_click_too_late_to_prepare_for_leaves_what_was_prepared_unproven() -> None:
+    endpointer = Endpointer(EndpointPlan())
+    events = play(endpointer, "S" * 10 + "." * 17 + "S" + "." * 3)
+    assert len(of(SpeechPaused, events)) == 1
+    assert ends(events) and not endpointer.tail_quiet
 
 
 def test_a_click_before_preparing_is_inside_what_is_prepared() -> None:

@@ -171,6 +171,16 @@ def test_s4_8_a_click_in_the_tail_is_recognised_again() -> None:
     leg = Leg()
     assert leg.say("S" * 10 + "." * 12 + "S" + "." * 7) == [
         PAUSED,
+        Release("A/prepare-1", "replaced"),
+        Prepare("A/prepare-2", Span(0, 25 * FRAME, 1)),
+        Submit("s1", SPAN, "A/prepare-2"),
+    ]
+
+
+def test_s4_8_a_click_too_late_to_prepare_for_is_recognised_at_the_end() -> None:
+    leg = Leg()
+    assert leg.say("S" * 10 + "." * 17 + "S" + "." * 3) == [
+        PAUSED,
         Release("A/prepare-1", "not-quiet"),
         Submit("s1", SPAN, None),
     ]
