@@ -14,7 +14,16 @@ from rich.table import Table
 
 from gateway.bench.ear_bench import bench_ear
 from gateway.bench.gateway_process import GatewayFailed
-from gateway.cli import bench_churn, bench_media, bench_noise, bench_soak, bench_stream, bench_terms, bench_voice
+from gateway.cli import (
+    bench_churn,
+    bench_loop,
+    bench_media,
+    bench_noise,
+    bench_soak,
+    bench_stream,
+    bench_terms,
+    bench_voice,
+)
 from gateway.cli.bench_run import quiet_settings
 from gateway.cli.errors import told
 
@@ -30,6 +39,7 @@ def _bench() -> None:
 
 
 bench_app.command("churn")(bench_churn.churn)
+bench_app.command("loop")(bench_loop.loop)
 bench_app.command("media")(bench_media.media)
 bench_app.command("noise")(bench_noise.noise)
 bench_app.command("soak")(bench_soak.soak)

@@ -159,6 +159,7 @@ def standing(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -
         {"number": number, "from": "en", "to": "pt", "destination": f"sip:{user}@127.0.0.1:{port}"}
         for number, user, port in (("7001", "b", b_port), ("7002", "c", c_port))
     ]
+    routes.append({"number": "7003", "from": "en", "to": "en", "destination": f"sip:b@127.0.0.1:{b_port}"})
     environ = {"GATEWAY__SIP__TRUNKS": TRUSTED, "GATEWAY__CALL__DISCLOSURE": "false"}
     environ["GATEWAY__REDIS__TIMEOUT_S"] = str(REDIS_TIMEOUT_S)
     begun: list[GatewayProcess] = []
@@ -176,7 +177,8 @@ def standing(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def plain(standing: Callable[[], Site]) -> Site:
-    """A gateway that says nothing of its own: 7001 leads to telephone B, 7002 to telephone C, both en→pt."""
+    """A gateway that says nothing of its own: 7001 leads to telephone B, 7002 to telephone C, both en→pt; 7003 to B,
+    who speaks English too."""
     return standing()
 
 
