@@ -72,6 +72,10 @@ class Ahead:
         self._counts["ahead_missed"] += bool(self._pieces)
         return None
 
+    def hold(self) -> None:
+        """The talker pauses, and the whole utterance is being prepared: a new guess would only be in its way."""
+        self._stopped = True
+
     def go_on(self) -> None:
         """It was a pause only, and the talker goes on: guess again, as far as there are tries left."""
         self._stopped = not self._wanted

@@ -146,6 +146,7 @@ class LiveUtterance:
 
     def pause(self) -> None:
         """The talker pauses: a decoding that has not begun gives way to the candidate; one that runs is heard."""
+        self.ahead.hold()
         if self._ticket is not None and self._ticket.withdraw():
             self._abort()
 

@@ -51,6 +51,7 @@ from gateway.stream.events import (
     Span,
     SpeechEnded,
     SpeechPaused,
+    SpeechResumed,
     SpeechStarted,
     Submit,
     Terminal,
@@ -156,6 +157,9 @@ class Utterances:
             case SpeechPaused():
                 if self._live is not None:
                     self._live.pause()
+            case SpeechResumed():
+                if self._live is not None:
+                    self._live.ahead.go_on()
             case SpeechEnded():
                 self._vad_end_ns[event.first_sample] = self._clock()
                 self._speech_end_sample[event.first_sample] = event.speech_end
@@ -245,7 +249,6 @@ class Utterances:
                 released = self._candidates.pop(event.candidate_id, None)
                 if released is not None:
                     released.interpretation.withdraw()
-                    released.live.ahead.go_on()
             case Submit():
                 self._submit(event)
             case Finalized():

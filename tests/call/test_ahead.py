@@ -125,6 +125,21 @@ def test_s4_8_a_pause_that_was_none_ends_no_guessing() -> None:
     run(work())
 
 
+def test_s4_8_in_a_pause_nothing_is_begun() -> None:
+    """Not even the guess whose translation is there already: the whole utterance is being prepared beside it."""
+
+    async def work() -> None:
+        speech = ScriptedSpeech(as_it_is, hold=(TranslateTask,))
+        ahead = await guess(speech, "please wait here until the doctor", Counter())
+        (translating,) = speech.of(TranslateTask)
+        ahead.hold()
+        translating.answer(as_it_is(translating.task))
+        await settle()
+        assert not speech.of(SynthesizeTask)
+
+    run(work())
+
+
 def test_who_does_not_want_it_gets_none_after_a_pause_either() -> None:
     async def work() -> None:
         speech = ScriptedSpeech(as_it_is)

@@ -158,17 +158,18 @@ def test_s4_11_end_of_file_right_after_accept() -> None:
 
 def test_s4_11_speech_resumes_during_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        went_on: list[Ahead] = []
-        monkeypatch.setattr(Ahead, "go_on", lambda ahead: went_on.append(ahead))
+        guessing: list[str] = []
+        for name in ("hold", "go_on"):
+            monkeypatch.setattr(Ahead, name, lambda ahead, name=name: guessing.append(name))
         line = Line(ScriptedSpeech(hold=(RecognizeTask,)))
         await line.say(voice(0.8))
         await line.pause(0.24)
         candidate = line.speech.of(RecognizeTask)[0]
         assert candidate.priority is Priority.PREPARE
-        assert not went_on
+        assert guessing == ["hold"], "the whole is being prepared"
         await line.say(voice(0.8))
         assert candidate.cancelled, "what was prepared is void"
-        assert len(went_on) == 1, "the beginning of its translation is guessed at again"
+        assert guessing == ["hold", "go_on"], "the beginning of its translation is guessed at again"
         await line.pause(0.6)
         final = line.speech.of(RecognizeTask)[-1]
         assert len(final.task.pcm) > 1.5 * len(candidate.task.pcm), "the whole utterance is recognised"

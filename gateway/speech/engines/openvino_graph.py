@@ -2,8 +2,8 @@
 """The same numbers out of operations that OpenVINO computes fast.
 
 Vocoders spend much of their time in three operations for which OpenVINO has plain loops only. Each can be said in
-others that vectorise or, where the processor multiplies tiles of bfloat16, use those. Kokoro on 2 cores: 42 % less time
-in bfloat16, 11 % in float32, and as many words read back.
+others that vectorise or, where the processor multiplies tiles of bfloat16, use those. A second of Kokoro's speech takes
+0.20 s of processor instead of 0.37 in bfloat16, 0.59 instead of 0.66 in float32, and as many words are read back.
 """
 
 from __future__ import annotations
