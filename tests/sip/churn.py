@@ -43,6 +43,7 @@ def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1
     samples: list[dict[str, Any]] = []
     failed: list[str] = []
     every = max(1, calls // 20)
+    idle = agent.ask("statistics", "rss_kb")["fds"]
     start, done = time.monotonic(), 0
     while done < calls:
         batch = [
@@ -55,6 +56,8 @@ def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1
         done += len(batch)
         assert agent.alive, "".join(agent.errors[-20:])
         if done // every > len(samples):
+            assert until(lambda: agent.statistics()["legs"] == 0)
+            until(lambda: agent.ask("statistics", "rss_kb")["fds"] <= idle)  # the last call's two sockets are closed
             line = agent.ask("statistics", "rss_kb")
             samples.append({k: line[k] for k in ("rss_kb", "threads", "fds")} | {"calls": done})
             samples[-1]["at_s"] = time.monotonic() - start
