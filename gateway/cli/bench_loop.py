@@ -38,7 +38,7 @@ def loop(
         typer.echo(json.dumps(found))
     else:
         Console(highlight=False).print(_table(found))
-    if any(each["lost"] for each in found.values()):
+    if not found or any(each["lost"] or not each["sent"] for each in found.values()):
         raise typer.Exit(1)
 
 
