@@ -67,7 +67,7 @@ class Tally:
     def add(self, held: Conversation) -> None:
         """Take one call in."""
         self.heard += held.ear.heard
-        self.lines += lines(held)
+        self.lines += utterance_lines(held)
         self.unheard += [f"{one.name}: {one.reason}" for one in held.ear.unheard]
         self.lost += held.ear.lost_segments
         self.duplicates += held.ear.duplicate_segments
@@ -118,7 +118,7 @@ def recognised(said: Spoken, records: Iterable[SegmentRecord]) -> str:
     return " ".join(texts)
 
 
-def lines(held: Conversation) -> Iterable[dict[str, Any]]:
+def utterance_lines(held: Conversation) -> Iterable[dict[str, Any]]:
     """What a call's utterances said, and where the time went behind each."""
     texts = {record["segment_id"]: record for record in held.utterances}
     for one in held.ear.heard:

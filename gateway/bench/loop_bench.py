@@ -20,7 +20,7 @@ from gateway.bench.capture import Capture, first_above
 from gateway.bench.conversation import b_ports, converse, route
 from gateway.bench.demo import Say
 from gateway.bench.dialogue import Script, Turn, VoicedScript, VoicedTurn
-from gateway.bench.ear import Spread, spread
+from gateway.bench.ear import spread
 from gateway.bench.ear_bench import OURS
 from gateway.bench.gateway_process import GatewayProcess
 from gateway.bench.records import Spoken
@@ -74,11 +74,11 @@ def figures(spoken: tuple[Spoken, ...], captures: Mapping[str, Capture]) -> dict
         listener = next(capture for leg, capture in captures.items() if leg != turn.leg)
         took = ticks_of(turn, captures[turn.leg], listener)
         arrived = [ms for ms in took if ms is not None]
-        spread_ms: Spread | None = spread(arrived)
+        times = spread(arrived)
         found["a_to_b" if turn.leg == "a" else "b_to_a"] = {
             "sent": len(took),
             "lost": len(took) - len(arrived),
-            **(asdict(spread_ms) if spread_ms else {}),
+            **(asdict(times) if times else {}),
         }
     return found
 

@@ -20,7 +20,7 @@ from gateway.bench.checks import check_all
 from gateway.bench.conversation import Conversation, converse, voice
 from gateway.bench.dialogue import VoicedTurn, load_script, references, regression_shape
 from gateway.bench.ear import ASKED_AGAIN
-from gateway.bench.ear_bench import lines
+from gateway.bench.ear_bench import utterance_lines
 from gateway.settings import load_settings
 from gateway.speech.local import Engines
 from gateway.text.normal import normal_words, wer
@@ -121,7 +121,7 @@ def test_the_stages_sum_to_what_the_ear_measured(held: Conversation) -> None:
 
 
 def test_s1_29_the_bench_tells_each_utterance_with_its_stages(held: Conversation) -> None:
-    told = {line["segment_id"]: line for line in lines(held)}
+    told = {line["segment_id"]: line for line in utterance_lines(held)}
     assert list(told) == [one.segment_id for one in held.ear.heard]
     taken = sum(each.get("ahead_taken", 0) for each in held.ended["directions"].values())
     assert sum(line["begun_ahead"] for line in told.values()) <= taken  # a talker who goes on makes it of no use

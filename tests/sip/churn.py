@@ -63,7 +63,7 @@ def churn(agent: AgentProcess, calls: int, at_once: int = 3, hold_s: float = 0.1
             samples[-1]["at_s"] = time.monotonic() - start
     assert not failed, failed
     assert until(lambda: agent.statistics()["legs"] == 0)
-    assert until(lambda: agent.statistics()["counts"]["ended"] == calls), agent.statistics()["counts"]
+    assert agent.statistics()["counts"]["ended"] == calls, agent.statistics()["counts"]
     return samples
 
 
